@@ -1,0 +1,111 @@
+"""Label names and their two forms: sets of names for people, arrays of 1, 0 and unknown for arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emoglot.errors import DataError
+
+Targets: TypeAlias = NDArray[np.int8]  # (rows, labels): 1, 0 or UNKNOWN
+
+# A label that a dataset does not annotate is unknown there, which is not the same as absent.
+UNKNOWN = -1
+
+# In the order of the SemEval-2018 E-c files; the eight of Plutchik's wheel are a subset.
+SEMEVAL_LABELS = (
+    "anger",
+    "anticipation",
+    "disgust",
+    "fear",
+    "joy",
+    "love",
+    "optimism",
+    "pessimism",
+    "sadness",
+    "surprise",
+    "trust",
+)
+PLUTCHIK_LABELS = ("anger", "anticipation", "disgust", "fear", "joy", "sadness", "surprise", "trust")
+
+
+def check_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the label names as a tuple, refusing none, an empty one or one given twice."""
+    labels = tuple(names)
+    if not labels:
+        raise DataError("a label set needs at least one label, got none: name the labels or give labelled rows")
+    for name in labels:
+        if not isinstance(name, str) or not name.strip():
+            raise DataError(f"a label is a non-empty string, got {name!r}")
+    repeated = sorted({name for name in labels if labels.count(name) > 1})
+    if repeated:
+        raise DataError(f"labels must differ from one another, got {repeated[0]!r} more than once")
+    return labels
+
+
+def to_targets(rows: Any, labels: Sequence[str]) -> Targets:
+    """Turn sets of names, or an array of 0, 1 and NaN (unknown), into targets with one column per label."""
+    if isinstance(rows, np.ndarray):
+        return _targets_from_array(rows, len(labels))
+    rows = list(rows)
+    if rows and all(isinstance(row, (list, tuple)) and _is_numeric(row) for row in rows):
+        return _targets_from_array(np.asarray(rows, dtype=np.float64), len(labels))
+    return _targets_from_names(rows, labels)
+
+
+def label_names(rows: Iterable[Any]) -> tuple[str, ...]:
+    """Collect the names used in rows of names: the E-c order if they are all among its labels, else sorted."""
+    used: set[str] = set()
+    for index, row in enumerate(rows):
+        used.update(_names_of(row, index))
+    if used <= set(SEMEVAL_LABELS):
+        return tuple(name for name in SEMEVAL_LABELS if name in used)
+    return tuple(sorted(used))
+
+
+def names_where(chosen: NDArray[np.bool_], labels: Sequence[str]) -> tuple[str, ...]:
+    """Give the names of the labels whose entry is true."""
+    return tuple(name for name, is_chosen in zip(labels, chosen, strict=True) if is_chosen)
+
+
+def _is_numeric(row: Sequence[Any]) -> bool:
+    return len(row) > 0 and all(isinstance(value, (int, float, np.number)) for value in row)
+
+
+def _targets_from_array(array: NDArray[Any], width: int) -> Targets:
+    if array.ndim != 2 or array.shape[1] != width:
+        raise DataError(f"a label array must have the shape (rows, {width}), one column per label, got {array.shape}")
+    values = array.astype(np.float64)
+    unknown = np.isnan(values)
+    wrong = ~unknown & (values != 0) & (values != 1)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise DataError(
+            f"a label must be 0, 1 or NaN for unknown, got {values[row, column]:g} in row {row}, column {column}"
+        )
+    return np.where(unknown, UNKNOWN, np.nan_to_num(values)).astype(np.int8)
+
+
+def _targets_from_names(rows: Sequence[Any], labels: Sequence[str]) -> Targets:
+    column = {name: index for index, name in enumerate(labels)}
+    targets = np.zeros((len(rows), len(labels)), dtype=np.int8)
+    for index, row in enumerate(rows):
+        for name in _names_of(row, index):
+            if name not in column:
+                raise DataError(f"label {name!r} in row {index} is not in the label set: {', '.join(labels)}")
+            targets[index, column[name]] = 1
+    return targets
+
+
+def _names_of(row: Any, index: int) -> Iterable[str]:
+    # A bare string is iterable too; taking it letter by letter would only confuse.
+    if isinstance(row, str) or not isinstance(row, Iterable):
+        raise DataError(f"the labels of a row are a set of names such as {{'joy'}}, got {row!r} in row {index}")
+    names = list(row)
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(f"a label is a name such as 'joy', got {name!r} in row {index}")
+    return names
