@@ -1,0 +1,192 @@
+"""Every setting of a model and its training, as small frozen dataclasses that a TOML file can fill."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from emoglot.errors import UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HEAD_KINDS = ("lstm", "gru", "rnn", "xml-cnn")
+LOSS_KINDS = ("focal", "cross-entropy", "asymmetric")
+WEIGHTINGS = ("dynamic", "uniform", "inverse", "class-balanced", "cost-sensitive")
+TASKS = ("multi-label", "single-label")
+
+
+@dataclass(frozen=True)
+class HeadConfig:
+    """The network between token vectors and logits. The numbers are the authors' best for three languages."""
+
+    kind: str = "lstm"
+    hidden: int = 128
+    layers: int = 2
+    bidirectional: bool = True
+    dropout: float = 0.2201
+
+    def __post_init__(self) -> None:
+        _check_choice("head.kind", self.kind, HEAD_KINDS)
+        _check_range("head.hidden", self.hidden, 1, 4096)
+        _check_range("head.layers", self.layers, 1, 8)
+        _check_range("head.dropout", self.dropout, 0, 0.95)
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """The per-element loss and how classes are weighed. γ and κ are the authors' best for three languages."""
+
+    kind: str = "focal"
+    gamma: float = 4.0
+    weighting: str = "dynamic"
+    kappa: float = 0.2965
+    beta: float = 0.999  # class-balanced weighting; the paper's best value on English
+    # The three of the asymmetric loss, as its authors recommend them.
+    gamma_positive: float = 0.0
+    gamma_negative: float = 4.0
+    margin: float = 0.05
+
+    def __post_init__(self) -> None:
+        _check_choice("loss.kind", self.kind, LOSS_KINDS)
+        _check_choice("loss.weighting", self.weighting, WEIGHTINGS)
+        for name in ("gamma", "gamma_positive", "gamma_negative"):
+            _check_range(f"loss.{name}", getattr(self, name), 0, 20)
+        _check_range("loss.kappa", self.kappa, 0, 1)
+        _check_range("loss.margin", self.margin, 0, 0.5)
+        if not 0 <= self.beta < 1:
+            raise UsageError(f"loss.beta must be in [0, 1), got {self.beta}")
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How the head is fitted. Rate, decay and batch size are the authors' best for three languages."""
+
+    learning_rate: float = 1.01e-3
+    weight_decay: float = 1.45e-8
+    batch_size: int = 32
+    max_epochs: int = 100
+    patience: int = 10
+    validation_fraction: float = 0.2  # of the training rows, only when no validation set is given
+    thresholding_fraction: float = 0.3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_range("training.learning_rate", self.learning_rate, 1e-8, 10)
+        _check_range("training.weight_decay", self.weight_decay, 0, 1)
+        _check_range("training.batch_size", self.batch_size, 1, 65536)
+        _check_range("training.max_epochs", self.max_epochs, 1, 100_000)
+        _check_range("training.patience", self.patience, 1, 100_000)
+        _check_range("training.validation_fraction", self.validation_fraction, 0.01, 0.9)
+        _check_range("training.thresholding_fraction", self.thresholding_fraction, 0.01, 0.9)
+        _check_range("training.seed", self.seed, 0, 2**31 - 1)
+
+
+@dataclass(frozen=True)
+class WideConfig:
+    """The optional channel of word and character n-grams; it is not in the paper."""
+
+    enabled: bool = False
+    buckets: int = 2**18  # 7 million n-grams of 12,000 tweets fall on 260,000 slots; doubling gained nothing
+    word_ngrams: int = 2
+    char_ngrams: int = 5
+    regularisation: float = 1.0  # the inverse strength C of the logistic regression
+
+    def __post_init__(self) -> None:
+        _check_range("wide.buckets", self.buckets, 1, 2**24)
+        _check_range("wide.word_ngrams", self.word_ngrams, 1, 5)
+        _check_range("wide.char_ngrams", self.char_ngrams, 1, 8)
+        _check_range("wide.regularisation", self.regularisation, 1e-6, 1e6)
+
+
+@dataclass(frozen=True)
+class Config:
+    """All settings of one model."""
+
+    task: str = "multi-label"
+    head: HeadConfig = field(default_factory=HeadConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    wide: WideConfig = field(default_factory=WideConfig)
+
+    def __post_init__(self) -> None:
+        _check_choice("task", self.task, TASKS)
+
+    def override(self, settings: Mapping[str, Any]) -> Config:
+        """Return a copy with dotted settings replaced, such as {"head.hidden": 64}."""
+        config: Config = self
+        for name, value in settings.items():
+            section, _, key = name.rpartition(".")
+            table = {section: {key: value}} if section else {key: value}
+            config = cast(Config, _fill(config, table, ""))
+        return config
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain nested dictionaries, as stored in a model folder."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Config:
+        """Read nested dictionaries, refusing settings that do not exist."""
+        return cast(Config, _fill(cls(), values, ""))
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Config:
+        """Read a TOML file with the tables [head], [loss], [training] and [wide]."""
+        try:
+            return cls.from_dict(tomllib.loads(path.read_text(encoding="utf-8")))
+        except OSError as error:
+            raise UsageError(f"can't read the config {path}: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise UsageError(f"{path} is not TOML: {error}") from error
+
+
+def parse_setting(setting: str) -> tuple[str, Any]:
+    """Read `head.hidden=64` as a name and a TOML value; a bare word is a string."""
+    name, separator, value = setting.partition("=")
+    if not separator or not name.strip():
+        raise UsageError(f"a setting is written name=value, such as head.hidden=64, got {setting!r}")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value.strip()
+    return name.strip(), parsed
+
+
+def _fill(config: Any, values: Mapping[str, Any], prefix: str) -> Any:
+    """Replace the fields of a dataclass, and of those inside it, by the values of nested mappings."""
+    known = {item.name: getattr(config, item.name) for item in fields(config)}
+    changes: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in known:
+            raise UsageError(f"there is no setting {prefix}{name!r}; there are: {', '.join(known)}")
+        changes[name] = _convert(f"{prefix}{name}", value, known[name])
+    return replace(config, **changes)
+
+
+def _convert(name: str, value: Any, current: Any) -> Any:
+    """Check a value against the type of the one it replaces."""
+    if is_dataclass(current):
+        if not isinstance(value, Mapping):
+            raise UsageError(f"{name} is a table of settings, got {value!r}")
+        return _fill(current, value, f"{name}.")
+    if isinstance(current, float) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not type(current):
+        raise UsageError(f"{name} must be of type {type(current).__name__}, got {value!r}")
+    return value
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UsageError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def _check_range(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise UsageError(f"{name} must be in [{low:g}, {high:g}], got {value!r}")
