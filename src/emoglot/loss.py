@@ -1,0 +1,111 @@
+"""Per-element losses, the class weights that balance them, and their sum."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from emoglot.config import LossConfig
+from emoglot.labels import UNKNOWN
+
+# Keeps a class whose loss has vanished from taking all the weight (the paper's value).
+EPSILON = 1e-5
+
+
+def focal_loss(logits: Tensor, targets: Tensor, gamma: float) -> Tensor:
+    """−(1−p)^γ log p of every element, where p is the probability given to the truth; γ = 0 is cross entropy."""
+    truth_logits = torch.where(targets == 1, logits, -logits)
+    # Through logarithms, so that neither p = 0 nor p = 1 loses the gradient.
+    modulation = torch.exp(gamma * functional.logsigmoid(-truth_logits))
+    return -modulation * functional.logsigmoid(truth_logits)
+
+
+def asymmetric_loss(
+    logits: Tensor, targets: Tensor, gamma_positive: float, gamma_negative: float, margin: float
+) -> Tensor:
+    """Focal loss with its own γ for negatives, whose probability is first lowered by a margin (Ridnik et al. 2021)."""
+    positive = focal_loss(logits, torch.ones_like(targets), gamma_positive)
+    shifted = (torch.sigmoid(logits) - margin).clamp(min=0)
+    # 1 − shifted never falls below the margin, so the logarithm is safe unless the margin is 0.
+    negative = -(shifted**gamma_negative) * torch.log((1 - shifted).clamp(min=torch.finfo(logits.dtype).tiny))
+    return torch.where(targets == 1, positive, negative)
+
+
+def element_loss(logits: Tensor, targets: Tensor, config: LossConfig) -> Tensor:
+    """Give the loss of every element (rows, labels), 0 where the target is unknown."""
+    if config.kind == "focal":
+        losses = focal_loss(logits, targets, config.gamma)
+    elif config.kind == "cross-entropy":
+        losses = focal_loss(logits, targets, gamma=0.0)
+    else:
+        losses = asymmetric_loss(logits, targets, config.gamma_positive, config.gamma_negative, config.margin)
+    return losses.masked_fill(targets == UNKNOWN, 0.0)
+
+
+class Weighting(Protocol):
+    """Gives the class weights α (labels,), which sum to 1, for a batch whose losses it is shown."""
+
+    def __call__(self, losses: Tensor, known: Tensor) -> Tensor:
+        """Weigh the classes of a batch; both arguments are (rows, labels)."""
+        ...
+
+
+class StaticWeighting:
+    """Class weights that never change."""
+
+    def __init__(self, weights: Tensor) -> None:
+        self._alpha = _normalise(weights)
+
+    def __call__(self, losses: Tensor, known: Tensor) -> Tensor:
+        """Give the same weights for every batch."""
+        return self._alpha.to(losses)
+
+
+class DynamicWeighting:
+    """Class weights inverse to an exponential average of each class's own loss."""
+
+    def __init__(self, width: int, kappa: float) -> None:
+        self._kappa = kappa
+        self._omega = torch.full((width,), 1 / width, dtype=torch.float64)
+
+    def __call__(self, losses: Tensor, known: Tensor) -> Tensor:
+        """Take the batch into the average, then weigh with it."""
+        rows = known.sum(dim=0)
+        mean = losses.detach().double().sum(dim=0) / rows.clamp(min=1)
+        omega = self._kappa * mean.cpu() + (1 - self._kappa) * self._omega
+        # A class that no row of this batch annotates has shown no loss at all: its average stays.
+        self._omega = torch.where(rows.cpu() > 0, omega, self._omega)
+        return _normalise(1 / (EPSILON + self._omega)).to(losses)
+
+
+def make_weighting(config: LossConfig, positives: NDArray[np.int64]) -> Weighting:
+    """Make the weighting a config asks for, given the number of positive training rows of each class."""
+    # A class without positives counts as one row, so that no weight is infinite.
+    counts = torch.from_numpy(np.maximum(positives, 1).astype(np.float64))
+    if config.weighting == "dynamic":
+        return DynamicWeighting(len(counts), config.kappa)
+    weights = {
+        "uniform": torch.ones_like(counts),
+        "inverse": 1 / counts,
+        "class-balanced": (1 - config.beta) / (1 - config.beta**counts),
+        "cost-sensitive": counts / counts.sum(),
+    }
+    return StaticWeighting(weights[config.weighting])
+
+
+def total_loss(logits: Tensor, targets: Tensor, config: LossConfig, weighting: Weighting) -> Tensor:
+    """(1/b) Σ_i Σ_a α_a l_(i,a), with α updated by this batch's own losses first; no gradient flows through α."""
+    losses = element_loss(logits, targets, config)
+    alpha = weighting(losses, targets != UNKNOWN)
+    return (losses * alpha).sum() / len(losses)
+
+
+def _normalise(weights: Tensor) -> Tensor:
+    # Through the largest first: equal weights become exactly 1, so κ = 0 is uniform to the last bit.
+    relative = weights.double() / weights.max()
+    return relative / relative.sum()
