@@ -1,0 +1,111 @@
+"""Annotations of a table: one 0/1 column per label, or one column of label names."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from emoglot.data.cells import BINARY, shown
+from emoglot.data.lines import MalformedLineError, check_text
+from emoglot.data.tables import Record
+from emoglot.errors import DataError
+from emoglot.labels import UNKNOWN, Targets, label_names, to_targets
+
+BINARY_WORDS = {**BINARY, "true": 1, "false": 0, "": UNKNOWN}
+SEPARATOR = re.compile(r"[,;|]")
+
+
+class Annotation(Protocol):
+    """How the labels of a record are found, and what they amount to once all records are known."""
+
+    def cell(self, record: Record) -> Any:
+        """Take what one record says of its labels."""
+
+    def targets(self, cells: Sequence[Any]) -> tuple[tuple[str, ...], Targets]:
+        """Turn what all records say into a label set and its targets."""
+
+
+@dataclass(frozen=True)
+class BinaryColumns:
+    """One column per label with 0, 1 or nothing for unknown."""
+
+    labels: tuple[str, ...]
+
+    def cell(self, record: Record) -> tuple[int, ...]:
+        """Take one value per label."""
+        return tuple(_binary(record.get(label), label) for label in self.labels)
+
+    def targets(self, cells: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], Targets]:
+        """Stack the rows."""
+        return self.labels, np.array(cells, dtype=np.int8)
+
+
+@dataclass(frozen=True)
+class NamesColumn:
+    """One column with the names of the labels that apply, out of those allowed if they are given."""
+
+    column: str
+    allowed: tuple[str, ...] | None = None
+
+    def cell(self, record: Record) -> tuple[str, ...] | None:
+        """Take the names: none of them where the cell is empty, None where there is no cell (not annotated)."""
+        value = record.get(self.column)
+        if value is None:
+            return None
+        names = tuple(_names(value, self.column))
+        outside = [name for name in names if self.allowed is not None and name not in self.allowed]
+        if outside:
+            raise MalformedLineError(
+                f"column {self.column!r} must hold names among {', '.join(self.allowed or ())}, got {shown(outside[0])}"
+            )
+        return names
+
+    def targets(self, cells: Sequence[tuple[str, ...] | None]) -> tuple[tuple[str, ...], Targets]:
+        """Put the names into columns: those allowed, or else those that were seen."""
+        rows = [cell or () for cell in cells]
+        labels = self.allowed or label_names(rows)
+        if not labels:
+            raise DataError(f"a dataset needs at least one label, column {self.column!r} holds no name in any row")
+        targets = to_targets(rows, labels)
+        targets[[cell is None for cell in cells]] = UNKNOWN
+        return labels, targets
+
+
+def _binary(value: object, column: str) -> int:
+    if value is None or (isinstance(value, float) and math.isnan(value)):  # Parquet from pandas has NaN for nothing
+        return UNKNOWN
+    if isinstance(value, (int, float)) and value in (0, 1):
+        return int(value)
+    if isinstance(value, str) and value.strip().lower() in BINARY_WORDS:
+        return BINARY_WORDS[value.strip().lower()]
+    raise MalformedLineError(
+        f"label column {column!r} must hold 0, 1, true, false or nothing, got {shown(value)} "
+        "(a column of names is to be given as the labels column)"
+    )
+
+
+def _names(value: object, column: str) -> list[str]:
+    names = _split(value) if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
+        raise MalformedLineError(
+            f"column {column!r} must hold label names, as a list or separated by , ; or |, got {shown(value)}"
+        )
+    for name in names:
+        check_text(name)
+    return [name.strip() for name in names]
+
+
+def _split(value: str) -> object:
+    # A list written into a CSV cell must not become a label named '["joy"'.
+    if value.lstrip().startswith("["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return [name for name in SEPARATOR.split(value) if name.strip()]

@@ -1,0 +1,71 @@
+"""The XED format: subtitle lines and the digits of Plutchik's eight emotions, tab separated, one language per file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from emoglot.data.cells import check_count, shown, text_cell
+from emoglot.data.dataset import Dataset
+from emoglot.data.lines import MalformedLineError, check_text, keep_good, numbered_lines, read_text
+from emoglot.labels import PLUTCHIK_LABELS
+
+SOURCE = "xed"
+HEADER = "phrase\temotion"  # of tr-projections2.tsv; the other files have none
+DIGITS = re.compile(r"\s*[1-8](\s*,\s*[1-8])*\s*")
+NEUTRAL_STEM = re.compile(r"neu_[a-z]{2,3}")
+LANGUAGE_IN_STEM = re.compile(r"neu_([a-z]{2,3})$|([a-z]{2,3})-(?:annotated|projections)")
+LANGUAGES = {"br": "pt-BR", "cn": "zh-Hans", "tw": "zh-Hant"}
+NO_EMOTION = (0,) * len(PLUTCHIK_LABELS)
+
+Row = tuple[str, tuple[int, ...]]
+
+
+def read(path: Path, *, skip_bad: bool = False, language: str | None = None) -> Dataset:
+    """Read an XED file; `language` is for a file whose name does not tell it."""
+    # Line by line, not as CSV: where a quote was left open, CSV would join hundreds of foreign lines to one text.
+    lines = [(number, line) for number, line in numbered_lines(read_text(path)) if (number, line) != (1, HEADER)]
+    parse = _neutral_row if NEUTRAL_STEM.fullmatch(path.stem) else _labelled_row
+    rows, bad_lines = keep_good(path, lines, parse, skip_bad=skip_bad)
+    texts, targets = zip(*rows, strict=True)
+    codes = (_language_of(path) or language or "und",) * len(texts)
+    sources = (SOURCE,) * len(texts)
+    return Dataset(texts, np.array(targets, dtype=np.int8), PLUTCHIK_LABELS, codes, sources, bad_lines)
+
+
+def _labelled_row(line: str) -> Row:
+    check_text(line)
+    fields = line.split("\t")
+    check_count(fields, 2)
+    text, digits = fields
+    if not DIGITS.fullmatch(digits):
+        raise MalformedLineError(f"the labels must be digits from 1 to 8 such as '1, 4', got {shown(digits)}")
+    chosen = {int(digit) for digit in digits.split(",")}
+    targets = tuple(int(number in chosen) for number in range(1, len(PLUTCHIK_LABELS) + 1))
+    return text_cell(_unquoted(text), "text"), targets
+
+
+def _neutral_row(line: str) -> Row:
+    """Take number and text; the Finnish file has three more columns, which only say where the text is from."""
+    check_text(line)
+    number, *rest = line.split("\t")
+    if not number.isdecimal() or not rest:
+        raise MalformedLineError(f"a neutral line must be a number and a text, got {shown(line)}")
+    return text_cell(_unquoted(rest[0]), "text"), NO_EMOTION
+
+
+def _unquoted(text: str) -> str:
+    """Undo the quoting of CSV; quotes that are not doubled inside belong to what was said."""
+    inner = text[1:-1]
+    quoted = len(text) > 1 and text[0] == text[-1] == '"' and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if quoted else text
+
+
+def _language_of(path: Path) -> str | None:
+    found = LANGUAGE_IN_STEM.match(path.stem)
+    if not found:
+        return None
+    code = found.group(1) or found.group(2)
+    return LANGUAGES.get(code, code)
