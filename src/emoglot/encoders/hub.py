@@ -1,0 +1,141 @@
+"""Any Hugging Face model, by id or from a local folder, as a frozen encoder; XLM-RoBERTa is the reference."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emoglot.encoders.base import Ragged, splits_of
+from emoglot.errors import EncoderError, MissingExtraError
+
+# What XLM-R was trained to read at once; a longer text is cut there.
+MAX_TOKENS = 512
+# No part of any token's hidden state; checkpoints may lack it, and it is then drawn at random.
+_UNUSED = "pooler."
+
+
+class HubEncoder:
+    """The hidden states of one layer (the last, unless told otherwise) of a pretrained transformer.
+
+    The marks that frame a text (`<s>`, `</s>`) are read by the network but are no part of the text: they get no vector.
+    """
+
+    def __init__(self, name: str, *, layer: int | None = None, source: str | Path | None = None) -> None:
+        self._torch = _import_torch()
+        self.layer = layer
+        self.name = name if layer is None else f"{name}#{layer}"
+        self.tokenizer, self.model = _load(str(source or name), is_folder=source is not None)
+        layers = int(self.model.config.num_hidden_layers)
+        if layer is not None and not 0 <= layer <= layers:
+            raise EncoderError(f"{name} has the layers 0 (embeddings) to {layers}, got layer {layer}")
+        self._device = self._torch.device("cuda" if self._torch.cuda.is_available() else "cpu")
+        self.model.to(self._device).eval()
+        self.max_tokens = min(MAX_TOKENS, int(self.tokenizer.model_max_length))
+
+    @property
+    def dim(self) -> int:
+        """The hidden size of the network."""
+        return int(self.model.config.hidden_size)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash tokenizer, weights and layer: the name alone could come to mean other weights."""
+        digest = hashlib.sha256(self.tokenizer.backend_tokenizer.to_str().encode())
+        for key, tensor in sorted(self.model.state_dict().items()):
+            if key.startswith(_UNUSED):
+                continue
+            digest.update(key.encode())
+            digest.update(np.ascontiguousarray(tensor.cpu().numpy()).data)
+        digest.update(f"layer={self.layer} max_tokens={self.max_tokens}".encode())
+        return digest.hexdigest()[:32]
+
+    def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Count subwords, frame included, as the network will pad them."""
+        encodings = self._tokenize(texts)
+        return np.array([len(ids) for ids in encodings["input_ids"]], dtype=np.int64)
+
+    def encode(self, texts: Sequence[str]) -> Ragged:
+        """Run the network over one padded batch."""
+        encodings = self._tokenize(texts)
+        batch = self.tokenizer.pad(
+            {key: encodings[key] for key in ("input_ids", "attention_mask")}, padding=True, return_tensors="pt"
+        ).to(self._device)
+        with self._torch.inference_mode():
+            output = self.model(**batch, output_hidden_states=self.layer is not None)
+        states = output.last_hidden_state if self.layer is None else output.hidden_states[self.layer]
+        states = states.float().cpu().numpy()  # (texts, padded tokens, dim)
+        text_tokens = [np.flatnonzero(np.array(mask) == 0) for mask in encodings["special_tokens_mask"]]
+        return Ragged(
+            np.concatenate([rows[kept] for rows, kept in zip(states, text_tokens, strict=True)]),
+            _spans(encodings["offset_mapping"], text_tokens),
+            splits_of(np.array([len(kept) for kept in text_tokens], dtype=np.int64)),
+        )
+
+    def _tokenize(self, texts: Sequence[str]) -> Any:
+        # Padding is left to `encode`, so that the masks and offsets here hold true tokens only.
+        return self.tokenizer(
+            list(texts),
+            truncation=True,
+            max_length=self.max_tokens,
+            return_special_tokens_mask=True,
+            return_offsets_mapping=True,
+        )
+
+
+def _spans(offsets: Sequence[Sequence[tuple[int, int]]], kept: Sequence[NDArray[np.int64]]) -> NDArray[np.int32]:
+    rows = [np.array(row, dtype=np.int32).reshape(-1, 2)[indices] for row, indices in zip(offsets, kept, strict=True)]
+    return np.concatenate(rows)
+
+
+def _import_torch() -> Any:
+    try:
+        import torch
+        import transformers  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(error.name or "torch", "hub", "an encoder from the Hugging Face hub") from error
+    return torch
+
+
+def _load(source: str, *, is_folder: bool) -> tuple[Any, Any]:
+    """Load from the folder or the local cache first; ask the hub only for a name that is not there yet."""
+    attempts = [True] if is_folder else [True, False]
+    for local_files_only in attempts:
+        try:
+            tokenizer, model = _from_pretrained(source, local_files_only)
+        except (OSError, ValueError, ImportError) as error:
+            reason = str(error).strip().splitlines()[0]
+            continue
+        if not tokenizer.is_fast:
+            raise EncoderError(f"{source} has no fast tokenizer, so its tokens can't be traced to characters")
+        return tokenizer, model
+    if is_folder:
+        raise EncoderError(f"{source} is not a readable transformers folder: {reason}")
+    raise EncoderError(
+        f"there is no encoder {source!r}: it is no folder, not installed, and the Hugging Face hub does not have it "
+        f"or can't be reached ({reason}); `emoglot encoders` lists what can be used here"
+    )
+
+
+def _from_pretrained(source: str, local_files_only: bool) -> tuple[Any, Any]:
+    """Load without transformers' own progress bars and reports; the user's setting is put back."""
+    from transformers import AutoModel, AutoTokenizer
+    from transformers.utils import logging as untyped_logging
+
+    logging: Any = untyped_logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    if local_files_only:  # a download may take minutes: there a bar is welcome
+        logging.disable_progress_bar()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local_files_only)
+        return tokenizer, AutoModel.from_pretrained(source, local_files_only=local_files_only)
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()

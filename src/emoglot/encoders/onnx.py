@@ -1,0 +1,154 @@
+"""An encoder in a folder of its own, run by onnxruntime: `encoder.json`, `model.onnx` and `tokenizer.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emoglot.encoders.base import Ragged, splits_of
+from emoglot.errors import EncoderError
+
+DESCRIPTION_FILE = "encoder.json"
+MODEL_FILE = "model.onnx"
+TOKENIZER_FILE = "tokenizer.json"
+FORMAT_VERSION = 1
+LAYOUTS = ("padded", "ragged")
+
+
+@dataclass(frozen=True)
+class Description:
+    """What `encoder.json` says about the network beside it."""
+
+    name: str
+    fingerprint: str
+    dim: int
+    max_tokens: int
+    layout: str  # "padded": ids and mask (texts, tokens); "ragged": ids (tokens,) and row splits (texts + 1,)
+    input_names: tuple[str, str]
+    output_name: str
+    quantized: bool
+    version: int = FORMAT_VERSION
+
+    def write(self, folder: Path) -> None:
+        """Write the description; it comes last, so that a folder without it is a folder half made."""
+        (folder / DESCRIPTION_FILE).write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> Description:
+        """Read and check the description of a folder."""
+        path = folder / DESCRIPTION_FILE
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            version = values.get("version", 0)
+            if version > FORMAT_VERSION:
+                raise EncoderError(f"{folder} was made by a newer emoglot (format {version}): pip install -U emoglot")
+            description = cls(**{field.name: values[field.name] for field in fields(cls)})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise EncoderError(f"{path} is not a readable encoder description: {error}; install it again") from error
+        if description.layout not in LAYOUTS:
+            raise EncoderError(f"{path}: layout must be one of {', '.join(LAYOUTS)}, got {description.layout!r}")
+        return description
+
+
+class OnnxEncoder:
+    """Runs an exported network without torch.
+
+    A network quantised to int8 scales its activations to whatever shares the batch, so its texts are read one at a
+    time, several at once in threads: a score never depends on its neighbours, and two threads lose little to a batch.
+    """
+
+    def __init__(self, folder: Path, name: str | None = None) -> None:
+        self.folder = folder
+        self.description = Description.read(folder)
+        self.name = name or self.description.name
+        self._tokenizer = _load_tokenizer(folder, self.description.max_tokens)
+        self._threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._session = _open_session(folder, threads=1 if self.description.quantized else self._threads)
+
+    @property
+    def fingerprint(self) -> str:
+        """The hash of what was exported and how."""
+        return self.description.fingerprint
+
+    @property
+    def dim(self) -> int:
+        """The length of a token vector."""
+        return self.description.dim
+
+    def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Count subwords, frame included."""
+        return np.array([len(encoding.ids) for encoding in self._tokenizer.encode_batch(list(texts))], dtype=np.int64)
+
+    def encode(self, texts: Sequence[str]) -> Ragged:
+        """Encode one batch, or, when quantised, each text by itself."""
+        encodings = self._tokenizer.encode_batch(list(texts))
+        if not encodings:
+            return Ragged.join([], self.dim)
+        if not self.description.quantized:
+            return self._run(encodings)
+        with ThreadPoolExecutor(self._threads) as pool:
+            return Ragged.join(list(pool.map(lambda encoding: self._run([encoding]), encodings)), self.dim)
+
+    def _run(self, encodings: Sequence[Any]) -> Ragged:
+        """Run the network and keep the tokens that are text, not frame."""
+        feeds = _padded_feeds if self.description.layout == "padded" else _ragged_feeds
+        inputs = dict(zip(self.description.input_names, feeds(encodings), strict=True))
+        states = self._session.run([self.description.output_name], inputs)[0]
+        lengths = np.array([len(encoding.ids) for encoding in encodings], dtype=np.int64)
+        if self.description.layout == "padded":
+            states = np.concatenate([row[:length] for row, length in zip(states, lengths, strict=True)])
+        is_text = np.concatenate([np.array(encoding.special_tokens_mask, dtype=bool) for encoding in encodings]) ^ True
+        owner = np.repeat(np.arange(len(lengths)), lengths)
+        spans = np.concatenate([np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2) for encoding in encodings])
+        return Ragged(
+            np.asarray(states[is_text], dtype=np.float32),
+            spans[is_text],
+            splits_of(np.bincount(owner[is_text], minlength=len(lengths)).astype(np.int64)),
+        )
+
+
+def _padded_feeds(encodings: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    width = max(len(encoding.ids) for encoding in encodings)
+    ids = np.zeros((len(encodings), width), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, encoding in enumerate(encodings):
+        ids[row, : len(encoding.ids)] = encoding.ids
+        mask[row, : len(encoding.ids)] = 1
+    return ids, mask
+
+
+def _ragged_feeds(encodings: Sequence[Any]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    ids = np.concatenate([np.array(encoding.ids, dtype=np.int32) for encoding in encodings])
+    return ids, splits_of(np.array([len(encoding.ids) for encoding in encodings], dtype=np.int64))
+
+
+def _load_tokenizer(folder: Path, max_tokens: int) -> Any:
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+    except Exception as error:  # tokenizers raises bare Exception
+        raise EncoderError(f"{folder / TOKENIZER_FILE} can't be read: {error}; install the encoder again") from error
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_tokens)
+    return tokenizer
+
+
+def _open_session(folder: Path, threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3  # errors only; warnings are about graph optimisation
+    try:
+        return onnxruntime.InferenceSession(folder / MODEL_FILE, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime raises its own unexported types
+        raise EncoderError(f"{folder / MODEL_FILE} can't be run: {error}; install the encoder again") from error

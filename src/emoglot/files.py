@@ -1,0 +1,28 @@
+"""Writing a folder whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def folder_in_the_making(target: Path) -> Iterator[Path]:
+    """Give an empty folder that takes the target's place when the block succeeds and vanishes when it fails."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        yield draft
+        draft.chmod(0o755)  # mkdtemp keeps others out; a shared folder wants them in
+        if target.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
+            target.rename(old / "old")
+            draft.rename(target)
+            shutil.rmtree(old)
+        else:
+            draft.rename(target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
