@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 from emoglot.encoders.base import Ragged, splits_of
 
 _TOKEN = re.compile(r"\S+")
+# Like real encoders it reads only so much of a text, and of a word.
+_MAX_TOKENS = 512
+_MAX_LETTERS = 64
 
 
 class TinyEncoder:
@@ -24,11 +28,11 @@ class TinyEncoder:
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Count the words."""
-        return np.array([len(_TOKEN.findall(text)) for text in texts], dtype=np.int64)
+        return np.array([len(_words(text)) for text in texts], dtype=np.int64)
 
     def encode(self, texts: Sequence[str]) -> Ragged:
         """Hash the words of every text."""
-        words = [list(_TOKEN.finditer(text)) for text in texts]
+        words = [_words(text) for text in texts]
         flat = [match for row in words for match in row]
         return Ragged(
             np.array([_vector(match.group()) for match in flat], dtype=np.float32).reshape(-1, self.dim),
@@ -37,9 +41,13 @@ class TinyEncoder:
         )
 
 
+def _words(text: str) -> list[re.Match[str]]:
+    return list(islice(_TOKEN.finditer(text), _MAX_TOKENS))
+
+
 @lru_cache(maxsize=65536)
 def _vector(word: str) -> NDArray[np.float32]:
-    padded = f"<{word.casefold()}>"
+    padded = f"<{word[:_MAX_LETTERS].casefold()}>"
     trigrams = [padded[start : start + 3] for start in range(len(padded) - 2)]
     seeds = [zlib.crc32(trigram.encode("utf-8", "surrogatepass")) for trigram in trigrams]
     vectors = [np.random.default_rng(seed).standard_normal(TinyEncoder.dim) for seed in seeds]
