@@ -1,0 +1,71 @@
+"""Runs a compiled head with onnxruntime: features in, logits and attention out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emoglot.errors import ModelError
+from emoglot.features import Features, length_sorted_batches
+from emoglot.wide import WideChannel
+
+# Padded tokens in one run of the head: 64 tweets of 32 tokens, beyond which a batch gains nothing on a laptop.
+TOKEN_BUDGET = 2048
+
+
+class HeadRuntime:
+    """An onnxruntime session over the bytes of a compiled head."""
+
+    def __init__(self, graph: bytes) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3  # errors only; warnings are about graph optimisation
+        try:
+            self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime raises its own unexported types
+            raise ModelError(f"the model's network can't be run by onnxruntime: {error}") from error
+        self.dim, self.width = self._check_shape()
+
+    def _check_shape(self) -> tuple[int, int]:
+        inputs = {item.name: item.shape for item in self._session.get_inputs()}
+        outputs = {item.name: item.shape for item in self._session.get_outputs()}
+        if set(inputs) != {"vectors", "lengths"} or set(outputs) != {"logits", "attention"}:
+            raise ModelError(f"the model's network must map vectors and lengths to logits and attention, got {inputs}")
+        return int(inputs["vectors"][2]), int(outputs["logits"][1])
+
+    def logits(self, features: Features) -> NDArray[np.float32]:
+        """Give the logits (texts, labels); a text without tokens, which says nothing, gets -∞ for every label."""
+        result = np.full((len(features), self.width), -np.inf, dtype=np.float32)
+        rows = np.flatnonzero(features.lengths)
+        for batch in length_sorted_batches(features.lengths[rows], TOKEN_BUDGET):
+            result[rows[batch]] = self._run("logits", *features.pad(rows[batch]))
+        return result
+
+    def attention(self, features: Features, row: int) -> NDArray[np.float32]:
+        """Give the weight of every token of one text; the weights sum to 1."""
+        if not features.lengths[row]:
+            return np.empty(0, dtype=np.float32)
+        weights = self._run("attention", *features.pad(np.array([row])))
+        return np.asarray(weights[0], dtype=np.float32)
+
+    def _run(self, output: str, vectors: NDArray[np.float32], lengths: NDArray[np.int64]) -> Any:
+        return self._session.run([output], {"vectors": vectors, "lengths": lengths})[0]
+
+
+def score(
+    runtime: HeadRuntime, wide: WideChannel | None, features: Features, texts: Sequence[str]
+) -> NDArray[np.float32]:
+    """Give the scores of encoded texts: the network's logits, the wide channel's if there is one, one sigmoid."""
+    logits = runtime.logits(features)
+    if wide:
+        logits = logits + wide.logits(texts)
+    return sigmoid(logits)
+
+
+def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Turn logits into scores without overflow; -∞ becomes 0."""
+    return np.asarray(np.exp(-np.logaddexp(0, -logits.astype(np.float64))), dtype=np.float32)
