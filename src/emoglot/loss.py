@@ -20,9 +20,9 @@ EPSILON = 1e-5
 def focal_loss(logits: Tensor, targets: Tensor, gamma: float) -> Tensor:
     """−(1−p)^γ log p of every element, where p is the probability given to the truth; γ = 0 is cross entropy."""
     truth_logits = torch.where(targets == 1, logits, -logits)
-    # Through logarithms, so that neither p = 0 nor p = 1 loses the gradient.
-    modulation = torch.exp(gamma * functional.logsigmoid(-truth_logits))
-    return -modulation * functional.logsigmoid(truth_logits)
+    # Through logarithms, so that neither p = 0 nor p = 1 loses the gradient; softplus(z) = −log sigmoid(−z).
+    modulation = torch.exp(-gamma * functional.softplus(truth_logits))
+    return modulation * functional.softplus(-truth_logits)
 
 
 def asymmetric_loss(

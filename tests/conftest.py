@@ -1,0 +1,125 @@
+"""Tiny real things that the tests share: sentences of our own, a real XLM-R of random weights, a trained model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+# Before torch is imported anywhere: two test processes on two cores must not fight for threads.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+from emoglot.config import Config
+from emoglot.data.dataset import Dataset
+from emoglot.labels import to_targets
+from emoglot.model import EmotionClassifier
+
+SENTENCES = (
+    ("What a wonderful day, I am so happy", "en", {"joy"}),
+    ("¡Qué alegría verte, estoy feliz!", "es", {"joy", "love"}),
+    ("أنا سعيد جدا اليوم", "ar", {"joy"}),
+    ("I am furious about this awful service", "en", {"anger"}),
+    ("Estoy furioso, esto es horrible", "es", {"anger"}),
+    ("أنا غاضب من هذا الأمر", "ar", {"anger"}),
+    ("Terrified of the dark, please help", "en", {"fear"}),
+    ("¡Qué miedo me da la noche!", "es", {"fear", "sadness"}),
+    ("أنا خائف من الليل", "ar", {"fear"}),
+    ("She left and I cannot stop crying", "en", {"sadness"}),
+    ("Se fue y no paro de llorar", "es", {"sadness"}),
+    ("رحلت وأنا حزين", "ar", {"sadness"}),
+    ("The train leaves at noon", "en", set()),
+    ("El tren sale a mediodía", "es", set()),
+    ("I love you more than yesterday", "en", {"love"}),
+    ("Te quiero más que ayer", "es", {"love"}),
+)
+LABELS = ("anger", "fear", "joy", "love", "sadness")
+
+# A head that trains in a second.
+QUICK = Config().override(
+    {"head.hidden": 8, "head.layers": 1, "training.max_epochs": 4, "training.learning_rate": 0.02, "wide.buckets": 512}
+)
+
+
+def make_dataset(copies: int = 4) -> Dataset:
+    """Repeat the sentences with a number at the end, so that all texts differ."""
+    rows = [(f"{text} no{copy}", language, names) for copy in range(copies) for text, language, names in SENTENCES]
+    return Dataset(
+        texts=tuple(text for text, _, _ in rows),
+        targets=to_targets([names for _, _, names in rows], LABELS),
+        labels=LABELS,
+        languages=tuple(language for _, language, _ in rows),
+        sources=("ours",) * len(rows),
+    )
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep tests away from the user's cache."""
+    monkeypatch.setenv("EMOGLOT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture(scope="session")
+def dataset() -> Dataset:
+    return make_dataset()
+
+
+@pytest.fixture(scope="session")
+def trained(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> EmotionClassifier:
+    """A model with a wide channel, trained on the tiny encoder."""
+    cache = tmp_path_factory.mktemp("features")
+    return EmotionClassifier("tiny", config=QUICK, wide=True, cache=cache).fit_datasets(dataset)
+
+
+@pytest.fixture(scope="session")
+def model_folder(trained: EmotionClassifier, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained.save(tmp_path_factory.mktemp("models") / "tiny-model")
+
+
+@pytest.fixture(scope="session")
+def xlmr_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real XLM-R: its architecture with random weights, its kind of tokenizer trained on our sentences."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(vocab_size=200, special_tokens=special, unk_token="<unk>", show_progress=False)
+    tokenizer.train_from_iterator([text for text, _, _ in SENTENCES], trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    folder = tmp_path_factory.mktemp("tiny-xlm-r")
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        eos_token="</s>",
+        cls_token="<s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        mask_token="<mask>",
+        model_max_length=64,
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = XLMRobertaConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=70,
+        pad_token_id=1,
+        bos_token_id=0,
+        eos_token_id=2,
+        type_vocab_size=1,
+    )
+    # Without a pooler, as checkpoints of language models come: loading draws one at random.
+    XLMRobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
+    return folder

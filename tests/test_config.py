@@ -1,0 +1,80 @@
+"""Settings: defaults are the paper's, TOML fills them, nothing unknown or out of range gets in."""
+
+from __future__ import annotations
+
+import pytest
+
+from emoglot.config import Config, parse_setting
+from emoglot.errors import UsageError
+
+
+def test_defaults_are_the_authors_best_for_three_languages():
+    config = Config()
+    assert (config.head.dropout, config.head.layers, config.head.hidden) == (0.2201, 2, 128)
+    assert (config.training.learning_rate, config.training.weight_decay) == (1.01e-3, 1.45e-8)
+    assert (config.loss.kappa, config.loss.gamma, config.training.batch_size) == (0.2965, 4, 32)
+    assert (config.training.patience, config.training.thresholding_fraction) == (10, 0.3)
+    assert not config.wide.enabled
+
+
+def test_a_config_survives_its_dictionary():
+    config = Config().override({"head.kind": "gru", "loss.gamma": 2, "task": "single-label", "wide.enabled": True})
+    assert Config.from_dict(config.to_dict()) == config
+    assert config.loss.gamma == 2.0
+    assert isinstance(config.loss.gamma, float)
+
+
+def test_toml_replaces_only_what_it_names(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_text('[head]\nkind = "rnn"\n[training]\nseed = 3\n', encoding="utf-8")
+    assert Config.from_toml(path) == Config().override({"head.kind": "rnn", "training.seed": 3})
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("head.hidden=64", ("head.hidden", 64)),
+        ("loss.gamma=.5", ("loss.gamma", 0.5)),
+        ("loss.gamma=0.5", ("loss.gamma", 0.5)),
+        ("head.kind=gru", ("head.kind", "gru")),
+        ("head.bidirectional=false", ("head.bidirectional", False)),
+    ],
+)
+def test_a_setting_is_a_name_and_a_value(setting, expected):
+    assert parse_setting(setting) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "rule"),
+    [
+        ({"head.size": 3}, "no setting head.'size'; there are: kind, hidden"),
+        ({"body.size": 3}, "no setting 'body'"),
+        ({"head": 3}, "head is a table"),
+        ({"head.hidden": "many"}, "head.hidden must be of type int, got 'many'"),
+        ({"head.hidden": 0}, r"head.hidden must be in \[1, 4096\], got 0"),
+        ({"head.hidden": True}, "of type int"),
+        ({"head.kind": "cnn"}, "head.kind must be one of lstm, gru, rnn, xml-cnn, got 'cnn'"),
+        ({"loss.beta": 1.0}, r"loss.beta must be in \[0, 1\), got 1.0"),
+        ({"loss.kappa": 1.5}, "loss.kappa"),
+        ({"training.learning_rate": float("nan")}, "training.learning_rate"),
+        ({"task": "regression"}, "task must be one of"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(settings, rule):
+    with pytest.raises(UsageError, match=rule):
+        Config().override(settings)
+
+
+@pytest.mark.parametrize("setting", ["head.hidden", "=3", ""])
+def test_a_setting_without_name_or_value_is_refused(setting):
+    with pytest.raises(UsageError, match="name=value"):
+        parse_setting(setting)
+
+
+def test_a_broken_or_missing_file_is_refused(tmp_path):
+    broken = tmp_path / "broken.toml"
+    broken.write_text("head = [", encoding="utf-8")
+    with pytest.raises(UsageError, match="is not TOML"):
+        Config.from_toml(broken)
+    with pytest.raises(UsageError, match="can't read the config"):
+        Config.from_toml(tmp_path / "none.toml")

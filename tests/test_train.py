@@ -1,0 +1,117 @@
+"""Training: it learns, repeats bit for bit, stops early, and never looks at what is unknown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emoglot.config import HEAD_KINDS, LOSS_KINDS, WEIGHTINGS
+from emoglot.encoders import load_encoder
+from emoglot.errors import TrainingError
+from emoglot.features import extract_features
+from emoglot.train import Labelled, Trained, pooled_batches, train_head
+from tests.conftest import QUICK, make_dataset
+
+
+@pytest.fixture(scope="module")
+def labelled() -> Labelled:
+    data = make_dataset(3)
+    return Labelled(extract_features(load_encoder("tiny"), data.texts), data.targets)
+
+
+def run(labelled: Labelled, **settings) -> Trained:
+    config = QUICK.override({name.replace("__", "."): value for name, value in settings.items()})
+    return train_head(labelled, labelled, labelled, config)
+
+
+def same(first: Trained, second: Trained) -> bool:
+    return all(np.array_equal(first.weights[name], second.weights[name]) for name in first.weights)
+
+
+def test_it_learns(labelled):
+    history = run(labelled, training__max_epochs=25).history
+    assert history[-1].loss < history[0].loss / 4
+    assert max(epoch.macro_f1 for epoch in history) > 0.95
+
+
+@pytest.mark.parametrize("kind", HEAD_KINDS)
+def test_same_seed_same_weights_bit_for_bit(labelled, kind):
+    first = run(labelled, head__kind=kind)
+    torch.rand(3)  # the state of the caller's generator must not matter
+    assert same(first, run(labelled, head__kind=kind))
+    assert not same(first, run(labelled, head__kind=kind, training__seed=1))
+
+
+def test_the_callers_random_numbers_are_left_alone(labelled):
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    run(labelled, training__max_epochs=1)
+    assert torch.equal(torch.rand(1), expected)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize("loss", LOSS_KINDS)
+def test_every_loss_goes_with_every_weighting(labelled, loss, weighting):
+    trained = run(labelled, loss__kind=loss, loss__weighting=weighting, training__max_epochs=12)
+    assert trained.history[-1].loss < trained.history[0].loss
+
+
+def test_kappa_zero_trains_like_uniform(labelled):
+    assert same(run(labelled, loss__kappa=0.0), run(labelled, loss__weighting="uniform"))
+
+
+def test_it_stops_when_patience_ends_and_keeps_the_best(labelled):
+    trained = run(labelled, training__max_epochs=100, training__patience=3)
+    scores = [epoch.macro_f1 for epoch in trained.history]
+    assert trained.best_epoch == 1 + int(np.argmax(scores))
+    assert len(scores) == trained.best_epoch + 3
+    shorter = run(labelled, training__max_epochs=trained.best_epoch, training__patience=100)
+    assert same(trained, shorter)
+
+
+def test_a_label_unknown_in_every_row_keeps_its_initial_output(labelled):
+    targets = labelled.targets.copy()
+    targets[:, 2] = -1
+    partly = replace(labelled, targets=targets)
+    # Without weight decay: Adam scales even a tiny decay up to a full step where there is no other gradient.
+    settings = {"training__weight_decay": 0.0, "training__patience": 9}
+    one, two = (run(partly, training__max_epochs=epochs, **settings) for epochs in (1, 4))
+    if one.best_epoch == two.best_epoch:
+        pytest.fail("the best epoch must differ for this test to mean anything")
+    assert one.weights["output.bias"][2] == pytest.approx(two.weights["output.bias"][2], abs=1e-6)
+    assert one.weights["output.bias"][0] != two.weights["output.bias"][0]
+
+
+def test_texts_without_tokens_are_passed_over(labelled):
+    data = make_dataset(3)
+    features = extract_features(load_encoder("tiny"), [*data.texts, "", ""])
+    more = Labelled(features, np.concatenate([data.targets, np.ones((2, 5), np.int8)]))
+    trained = train_head(more, labelled, labelled, QUICK)
+    assert np.isfinite(trained.history[-1].loss)
+    empty = Labelled(extract_features(load_encoder("tiny"), ["", ""]), np.ones((2, 5), np.int8))
+    with pytest.raises(TrainingError, match="no training text has a token"):
+        train_head(empty, labelled, labelled, QUICK)
+
+
+def test_a_loss_that_explodes_is_an_error_with_a_way_out(labelled):
+    with pytest.raises(TrainingError, match=r"lower training.learning_rate"):
+        broken = Labelled(labelled.features, labelled.targets)
+        vectors = np.full_like(labelled.features.segments[0].vectors, np.nan)
+        segment = replace(labelled.features.segments[0], vectors=vectors)
+        broken = replace(broken, features=replace(labelled.features, segments=(segment,)))
+        train_head(broken, labelled, labelled, QUICK)
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=300), st.integers(1, 40))
+def test_batches_hold_every_row_once_and_no_more_than_asked(lengths, size):
+    sizes = np.array(lengths)
+    order = np.random.default_rng(0).permutation(len(sizes))
+    batches = list(pooled_batches(order, sizes, size))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(sizes)))
+    assert all(len(batch) <= size for batch in batches)
