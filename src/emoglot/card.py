@@ -1,0 +1,67 @@
+"""The model card: what a model folder says about itself to people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def render(name: str, description: Mapping[str, Any]) -> str:
+    """Write the card from the description that the folder also holds as JSON."""
+    sections = [
+        f"# {name}",
+        _introduction(description),
+        "## Use\n\n" + f'```python\nimport emoglot\nmodel = emoglot.load("{name}")\nmodel.predict(["…"])\n```',
+        "## Quality\n\n" + _quality(description),
+        "## Training data\n\n" + _data(description["training"]),
+        "## Settings\n\n" + _settings(description["config"]),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _introduction(description: Mapping[str, Any]) -> str:
+    labels = ", ".join(description["labels"])
+    task = description["config"]["task"]
+    return (
+        f"A {task} text classifier made by emoglot {description['emoglot']}. Labels: {labels}.\n\n"
+        f"It reads token vectors of the frozen encoder `{description['encoder']['name']}` "
+        f"(fingerprint `{description['encoder']['fingerprint']}`), which is not part of this folder."
+    )
+
+
+def _quality(description: Mapping[str, Any]) -> str:
+    metrics = description["metrics"]
+    lines = [
+        f"Measured on {metrics['rows']} validation rows that chose the best epoch but neither weights nor thresholds, "
+        f"so slightly optimistic: macro-F1 {100 * metrics['macro_f1']:.1f}, micro-F1 {100 * metrics['micro_f1']:.1f}, "
+        f"Jaccard {100 * metrics['jaccard']:.1f}.",
+        "",
+        "| label | threshold | precision | recall | F1 | rows |",
+        "|---|---|---|---|---|---|",
+    ]
+    thresholds = dict(zip(description["labels"], description["thresholds"], strict=True))
+    for label, entry in metrics["per_class"].items():
+        threshold = "never predicted" if thresholds[label] is None else f"{thresholds[label]:.3f}"
+        figures = " | ".join(f"{100 * entry[key]:.1f}" for key in ("precision", "recall", "f1"))
+        lines.append(f"| {_cell(label)} | {threshold} | {figures} | {entry['support']} |")
+    return "\n".join(lines)
+
+
+def _data(training: Mapping[str, Any]) -> str:
+    lines = ["| part | rows | languages | fingerprint |", "|---|---|---|---|"]
+    for part, summary in training["data"].items():
+        languages = ", ".join(f"{code} {rows}" for code, rows in summary["languages"].items())
+        lines.append(f"| {part} | {summary['rows']} | {_cell(languages)} | `{summary['fingerprint'][:16]}` |")
+    lines += ["", f"Best epoch: {training['best_epoch']} of {training['epochs']}."]
+    return "\n".join(lines)
+
+
+def _settings(config: Mapping[str, Any]) -> str:
+    flat = {"task": config["task"]}
+    flat |= {f"{table}.{key}": value for table in config if table != "task" for key, value in config[table].items()}
+    return "\n".join(f"- `{name}` = `{value}`" for name, value in flat.items())
+
+
+def _cell(text: str) -> str:
+    """Keep a bar in a name from ending its cell, and a line break from ending the table."""
+    return " ".join(text.replace("|", r"\|").split())

@@ -1,0 +1,44 @@
+"""Measures a trained model on a dataset, as a whole and language by language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from emoglot.data.dataset import Dataset
+from emoglot.errors import DataError
+from emoglot.metrics import Metrics, evaluate
+from emoglot.model import EmotionClassifier
+from emoglot.thresholds import decide
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The figures of one dataset."""
+
+    overall: Metrics
+    languages: dict[str, Metrics]
+
+
+def evaluate_model(model: EmotionClassifier, data: Dataset) -> Evaluation:
+    """Predict every annotated row and compare; labels that the data does not annotate are left out."""
+    if not set(model.labels_) & set(data.labels):
+        raise DataError(
+            f"the data must annotate at least one of the model's labels ({', '.join(model.labels_)}), "
+            f"got {', '.join(data.labels)}"
+        )
+    rows = data.with_labels(model.labels_).annotated()
+    if not len(rows):
+        raise DataError("no row has a known label: a test file without gold labels can be predicted, not evaluated")
+    scores = model.predict_proba(rows.texts)
+    thresholds = np.array(list(model.thresholds_.values()))
+    chosen = decide(scores, thresholds, single_label=model.config.task == "single-label")
+    codes = np.array(rows.languages)
+    return Evaluation(
+        overall=evaluate(rows.targets, chosen, model.labels_),
+        languages={
+            str(code): evaluate(rows.targets[codes == code], chosen[codes == code], model.labels_)
+            for code in np.unique(codes)
+        },
+    )

@@ -1,0 +1,245 @@
+"""The classifier that people use: fit, predict, explain, save, load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emoglot import persist
+from emoglot._version import __version__
+from emoglot.config import Config
+from emoglot.data.dataset import Dataset
+from emoglot.encoders import Encoder, load_encoder
+from emoglot.encoders.store import cache_folder
+from emoglot.errors import DataError, ModelError
+from emoglot.features import FeatureCache, Features, Progress, extract_features
+from emoglot.labels import SEMEVAL_LABELS, check_names, label_names, names_where, to_targets
+from emoglot.persist import ModelState
+from emoglot.runtime import HeadRuntime, score
+from emoglot.text import normalise
+from emoglot.thresholds import decide
+
+if TYPE_CHECKING:
+    from emoglot.train import Epoch
+
+# Texts scored at a time: their vectors take about 60 MB with a 512-dimensional encoder, however long the list.
+CHUNK = 2048
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The labels of a text, with the score of every label; `truncated` when the encoder read only its beginning."""
+
+    labels: tuple[str, ...]
+    scores: dict[str, float]
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class TokenWeight:
+    """A token, how much it weighed, and where it stands in the user's own text: `text[start:end]`."""
+
+    token: str
+    weight: float
+    start: int
+    end: int
+
+
+class EmotionClassifier:
+    """Says which emotions a text carries: a frozen encoder, a trained head, one threshold per label."""
+
+    def __init__(
+        self,
+        encoder: str | Encoder = "xlm-roberta-large",
+        *,
+        labels: Sequence[str] | None = None,
+        config: Config | None = None,
+        wide: bool | None = None,
+        cache: Path | str | None = None,
+    ) -> None:
+        """Choose an encoder by name, folder or instance; `cache` is where `fit` keeps token vectors between runs."""
+        self.config = config or Config()
+        if wide is not None:
+            self.config = replace(self.config, wide=replace(self.config.wide, enabled=wide))
+        self._encoder = load_encoder(encoder)
+        self._given_labels = check_names(labels) if labels is not None else None
+        self._cache_root = Path(cache) if cache is not None else cache_folder() / "features"
+        self._state: ModelState | None = None
+        self._runtime: HeadRuntime | None = None
+
+    @property
+    def labels_(self) -> tuple[str, ...]:
+        """The labels, in the order of the columns of `predict_proba`."""
+        return self._trained_state().labels
+
+    @property
+    def thresholds_(self) -> dict[str, float]:
+        """The score from which each label is given; infinity for one that is never given."""
+        state = self._trained_state()
+        return dict(zip(state.labels, state.thresholds.tolist(), strict=True))
+
+    @property
+    def encoder(self) -> Encoder:
+        """The frozen encoder."""
+        return self._encoder
+
+    @property
+    def metrics_(self) -> dict[str, Any]:
+        """How well the model did on its held-out validation rows."""
+        return dict(self._trained_state().metrics)
+
+    def fit(
+        self,
+        texts: Sequence[str],
+        labels: Any,
+        validation: tuple[Sequence[str], Any] | None = None,
+        *,
+        on_features: Progress | None = None,
+        on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    ) -> EmotionClassifier:
+        """Train on texts with sets of label names, or a 0/1 array in which NaN means not annotated."""
+        names = self._label_names(labels)
+        training = _to_dataset(texts, labels, names)
+        held_out = _to_dataset(*validation, names) if validation is not None else None
+        return self.fit_datasets(training, held_out, on_features=on_features, on_epoch=on_epoch)
+
+    def fit_datasets(
+        self,
+        training: Dataset,
+        validation: Dataset | None = None,
+        *,
+        on_features: Progress | None = None,
+        on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    ) -> EmotionClassifier:
+        """Train on datasets; without a validation set, a part of the training rows becomes one."""
+        from emoglot.fit import fit_model  # torch is needed from here on, not before
+
+        cache = FeatureCache(self._cache_root, self._encoder)
+        self._state = fit_model(self._encoder, training, validation, self.config, cache, on_features, on_epoch)
+        self._runtime = HeadRuntime(self._state.graph)
+        return self
+
+    def predict_proba(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Give the scores, float32 (texts, labels); a text without a word in it scores 0 throughout."""
+        scores = [scores for scores, _, _ in self._score_chunks(texts)]
+        return np.concatenate([np.empty((0, len(self.labels_)), np.float32), *scores])
+
+    def predict(self, texts: Sequence[str]) -> list[Prediction]:
+        """Give the labels of every text, possibly none."""
+        state = self._trained_state()
+        predictions = []
+        for scores, normalised, features in self._score_chunks(texts):
+            chosen = decide(scores, state.thresholds, single_label=state.config.task == "single-label")
+            for row, text in enumerate(normalised):
+                by_label = dict(zip(state.labels, scores[row].tolist(), strict=True))
+                truncated = _is_truncated(text, features.spans(row))
+                predictions.append(Prediction(names_where(chosen[row], state.labels), by_label, truncated))
+        return predictions
+
+    def explain(self, text: str) -> tuple[TokenWeight, ...]:
+        """Give every token of a text with its attention weight; the weights sum to 1."""
+        _check_texts([text])
+        self._trained_state()
+        normalised = normalise(text)
+        features = extract_features(self._encoder, [normalised.text])
+        assert self._runtime is not None
+        weights = self._runtime.attention(features, 0)
+        tokens = []
+        for (first, last), weight in zip(features.spans(0).tolist(), weights.tolist(), strict=True):
+            start, end = _trim(text, *normalised.original_span(first, last))
+            tokens.append(TokenWeight(text[start:end], weight, start, end))
+        return tuple(tokens)
+
+    def save(self, folder: Path | str) -> Path:
+        """Write the model folder; an existing one of ours is replaced, anything else is left alone."""
+        target = Path(folder)
+        persist.write_model(self._trained_state(), target, __version__)
+        return target
+
+    def _score_chunks(self, texts: Sequence[str]) -> Iterator[tuple[NDArray[np.float32], list[str], Features]]:
+        """Score texts piece by piece, so that memory does not grow with the list."""
+        _check_texts(texts)
+        state = self._trained_state()
+        assert self._runtime is not None
+        for start in range(0, len(texts), CHUNK):
+            normalised = [normalise(text).text for text in texts[start : start + CHUNK]]
+            features = extract_features(self._encoder, normalised)
+            yield score(self._runtime, state.wide, features, normalised), normalised, features
+
+    def _trained_state(self) -> ModelState:
+        if self._state is None:
+            raise ModelError("this classifier is not trained yet: call fit, or emoglot.load a trained one")
+        return self._state
+
+    def _label_names(self, labels: Any) -> tuple[str, ...]:
+        if self._given_labels is not None:
+            return self._given_labels
+        if isinstance(labels, np.ndarray):
+            if labels.ndim == 2 and labels.shape[1] == len(SEMEVAL_LABELS):
+                return SEMEVAL_LABELS
+            raise DataError(
+                f"an array of labels needs the names of its columns, got the shape {labels.shape} and no names: "
+                f"EmotionClassifier(..., labels=[...])"
+            )
+        return check_names(label_names(labels))
+
+    @classmethod
+    def _from_state(cls, state: ModelState, encoder: Encoder) -> EmotionClassifier:
+        classifier = cls(encoder, labels=state.labels, config=state.config)
+        classifier._state = state
+        classifier._runtime = HeadRuntime(state.graph)
+        shape = (classifier._runtime.dim, classifier._runtime.width)
+        if shape != (encoder.dim, len(state.labels)):
+            raise ModelError(
+                f"the network maps {shape[0]} dimensions to {shape[1]} labels, "
+                f"the encoder gives {encoder.dim} and the folder names {len(state.labels)}: the folder is damaged"
+            )
+        return classifier
+
+
+def load(folder: Path | str, *, encoder: str | Encoder | None = None) -> EmotionClassifier:
+    """Load a trained model; `encoder` says where its encoder is now, if it has moved."""
+    state = persist.read_model(Path(folder))
+    found = load_encoder(encoder if encoder is not None else state.encoder_name)
+    if found.fingerprint != state.encoder_fingerprint:
+        raise ModelError(
+            f"{folder} was trained on the encoder {state.encoder_name!r} with the fingerprint "
+            f"{state.encoder_fingerprint}, got {found.name!r} with {found.fingerprint}: its scores would mean nothing"
+        )
+    return EmotionClassifier._from_state(state, found)
+
+
+def _to_dataset(texts: Sequence[str], labels: Any, names: tuple[str, ...]) -> Dataset:
+    _check_texts(texts)
+    targets = to_targets(labels, names)
+    if len(targets) != len(texts):
+        raise DataError(f"every text needs its labels, got {len(texts)} texts and {len(targets)} rows of labels")
+    unknown = ("und",) * len(texts)
+    return Dataset(tuple(texts), targets, names, languages=unknown, sources=("given",) * len(texts))
+
+
+def _check_texts(texts: Sequence[str]) -> None:
+    if isinstance(texts, (str, bytes)):
+        raise DataError(f"texts are a list of strings, got one {type(texts).__name__}: put it in a list")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise DataError(f"a text is a string, got {text!r} ({type(text).__name__}) at index {index}")
+
+
+def _is_truncated(text: str, spans: NDArray[np.int32]) -> bool:
+    """Say whether letters or digits follow the last token; tokenizers may drop other signs at the end."""
+    return bool(len(spans)) and any(character.isalnum() for character in text[spans[-1, 1] :])
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """Leave out the white space that subword tokens carry at their ends."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end

@@ -1,0 +1,235 @@
+"""The model folder: what a trained model is made of, written as JSON, safetensors and ONNX, and checked when read.
+
+my-model/
+├── model.json            labels, thresholds, config, encoder, data summary, metrics, hashes of the files below
+├── weights.safetensors   the weights of the head and of the wide channel
+├── head.onnx             the same head, compiled for onnxruntime
+└── README.md             the model card, for people
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from emoglot import card
+from emoglot.config import Config
+from emoglot.errors import EmoglotError, ModelError
+from emoglot.files import folder_in_the_making
+from emoglot.labels import check_names
+from emoglot.text import NORMALISATION_VERSION
+from emoglot.thresholds import NEVER
+from emoglot.wide import WideChannel
+
+FORMAT = "emoglot-model"
+FORMAT_VERSION = 1
+DESCRIPTION_FILE = "model.json"
+WEIGHTS_FILE = "weights.safetensors"
+GRAPH_FILE = "head.onnx"
+CARD_FILE = "README.md"
+
+_FILES = {DESCRIPTION_FILE, WEIGHTS_FILE, GRAPH_FILE, CARD_FILE}
+_WIDE_PREFIX = "wide."
+_HEAD_PREFIX = "head."
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """Everything that makes a trained model, except the encoder itself."""
+
+    labels: tuple[str, ...]
+    thresholds: NDArray[np.float64]
+    config: Config
+    encoder_name: str
+    encoder_fingerprint: str
+    weights: dict[str, NDArray[np.float32]]
+    graph: bytes
+    wide: WideChannel | None
+    training: Mapping[str, Any]  # summaries of the data and of how training went
+    metrics: Mapping[str, Any]  # as measured on held-out validation rows
+
+
+def check_target(folder: Path) -> None:
+    """Refuse to write where anything but a model, or an empty folder, would be lost."""
+    if folder.exists() and not _is_replaceable(folder):
+        raise ModelError(f"{folder} is not a model folder, or not only: choose another name, nothing was overwritten")
+
+
+def write_model(state: ModelState, folder: Path, version: str) -> None:
+    """Write the folder whole or not at all; only another model is ever replaced."""
+    check_target(folder)
+    contents = {WEIGHTS_FILE: save_tensors(_tensors(state)), GRAPH_FILE: state.graph}
+    description = _describe(state, version) | {
+        "files": {name: {"bytes": len(data), "sha256": _sha256(data)} for name, data in contents.items()}
+    }
+    with folder_in_the_making(folder) as draft:
+        for name, data in contents.items():
+            (draft / name).write_bytes(data)
+        text = json.dumps(description, indent=2, ensure_ascii=False, allow_nan=False)
+        (draft / DESCRIPTION_FILE).write_text(text + "\n", encoding="utf-8")
+        (draft / CARD_FILE).write_text(card.render(folder.name, description), encoding="utf-8")
+
+
+def read_model(folder: Path) -> ModelState:
+    """Read a folder, checking format, version, sizes, hashes, shapes and names."""
+    description = _read_description(folder)
+    weights_data = _read_file(folder, WEIGHTS_FILE, description)
+    graph = _read_file(folder, GRAPH_FILE, description)
+    try:
+        config = Config.from_dict(_as(dict, description["config"]))
+        labels = check_names(_as(list, description["labels"]))
+        thresholds = [
+            NEVER if value is None else float(_as(float | int, value)) for value in _as(list, description["thresholds"])
+        ]
+        tensors = load_tensors(weights_data)
+        state = ModelState(
+            labels=labels,
+            thresholds=np.array(thresholds, dtype=np.float64),
+            config=config,
+            encoder_name=_as(str, description["encoder"]["name"]),
+            encoder_fingerprint=_as(str, description["encoder"]["fingerprint"]),
+            weights=_without_prefix(tensors, _HEAD_PREFIX),
+            graph=graph,
+            wide=_wide_channel(_without_prefix(tensors, _WIDE_PREFIX), config),
+            training=_as(dict, description["training"]),
+            metrics=_as(dict, description["metrics"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError, SafetensorError, EmoglotError) as error:
+        raise ModelError(f"{folder / DESCRIPTION_FILE} does not describe a model: {_reason(error)}") from error
+    _check_state(state, description, folder)
+    return state
+
+
+def _is_replaceable(folder: Path) -> bool:
+    contents = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
+    if not contents <= _FILES:
+        return False
+    try:
+        return not contents or bool(_read_description(folder))
+    except ModelError:
+        return False
+
+
+def _describe(state: ModelState, version: str) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "emoglot": version,
+        "labels": list(state.labels),
+        # JSON has no infinity: a label that is never predicted has no threshold.
+        "thresholds": [None if value == NEVER else float(value) for value in state.thresholds],
+        "encoder": {"name": state.encoder_name, "fingerprint": state.encoder_fingerprint},
+        "normalisation": NORMALISATION_VERSION,
+        "config": state.config.to_dict(),
+        "training": dict(state.training),
+        "metrics": dict(state.metrics),
+    }
+
+
+def _tensors(state: ModelState) -> dict[str, NDArray[Any]]:
+    tensors: dict[str, NDArray[Any]] = {f"{_HEAD_PREFIX}{name}": array for name, array in state.weights.items()}
+    if state.wide:
+        wide: dict[str, NDArray[Any]] = {"idf": state.wide.idf, "weights": state.wide.weights, "bias": state.wide.bias}
+        tensors |= {f"{_WIDE_PREFIX}{name}": array for name, array in wide.items()}
+    return {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+
+
+def _without_prefix(tensors: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
+
+
+def _wide_channel(tensors: Mapping[str, NDArray[Any]], config: Config) -> WideChannel | None:
+    if not config.wide.enabled:
+        return None
+    return WideChannel(config.wide, tensors["idf"], tensors["weights"], tensors["bias"])
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    path = folder / DESCRIPTION_FILE
+    if not folder.is_dir():
+        raise ModelError(f"there is no model folder {folder}: train one with `emoglot train --out {folder}`")
+    if not path.is_file():
+        raise ModelError(f"{folder} is no emoglot model: it has no {DESCRIPTION_FILE}")
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(
+            f"{path} is not readable JSON: {error}; the folder is damaged, copy or train it again"
+        ) from error
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
+        raise ModelError(f"{path} does not describe an emoglot model: its format must be {FORMAT!r}")
+    version = description.get("version")
+    if type(version) is not int or version < 1:
+        raise ModelError(f"{path}: version must be a positive integer, got {version!r}")
+    if version > FORMAT_VERSION:
+        raise ModelError(
+            f"{folder} has format version {version}, this emoglot reads up to {FORMAT_VERSION}: pip install -U emoglot"
+        )
+    return description
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+def _read_file(folder: Path, name: str, description: Mapping[str, Any]) -> bytes:
+    """Read a file whose size and hash must be those recorded."""
+    try:
+        recorded = description["files"][name]
+        size, digest = int(recorded["bytes"]), str(recorded["sha256"])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ModelError(f"{folder / DESCRIPTION_FILE} records no size and hash for {name}") from error
+    path = folder / name
+    if not path.is_file():
+        raise ModelError(f"{folder} is incomplete: {name} is missing; copy or train it again")
+    found = path.stat().st_size
+    if found != size:
+        raise ModelError(f"{path} must have {size} bytes, got {found}: it is truncated or foreign; copy it again")
+    data = path.read_bytes()
+    if _sha256(data) != digest:
+        raise ModelError(f"{path} was altered: its sha256 is not the recorded one; copy or train it again")
+    return data
+
+
+def _check_state(state: ModelState, description: Mapping[str, Any], folder: Path) -> None:
+    width = len(state.labels)
+    if state.thresholds.shape != (width,):
+        raise ModelError(f"{folder}: there must be one threshold for each of {width} labels")
+    finite = state.thresholds[state.thresholds != NEVER]
+    if not ((finite >= 0) & (finite <= 1)).all():
+        raise ModelError(f"{folder}: thresholds must be in [0, 1] or null, got {description['thresholds']}")
+    if description.get("normalisation") != NORMALISATION_VERSION:
+        raise ModelError(
+            f"{folder} was trained on normalisation {description.get('normalisation')}, "
+            f"this emoglot has {NORMALISATION_VERSION}: train it again"
+        )
+    if state.wide:
+        buckets = state.config.wide.buckets
+        shapes = (state.wide.idf.shape, state.wide.weights.shape, state.wide.bias.shape)
+        if shapes != ((buckets,), (buckets, width), (width,)):
+            raise ModelError(f"{folder}: the wide channel must fit {buckets} buckets and {width} labels, got {shapes}")
+
+
+def _as(kind: Any, value: Any) -> Any:
+    """Check the type of a value, which JSON does not."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{value!r} stands where a {getattr(kind, '__name__', 'number')} must")
+    return value
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _reason(error: Exception) -> str:
+    return f"{error.args[0]!r} is missing" if isinstance(error, KeyError) and error.args else str(error)

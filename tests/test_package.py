@@ -1,0 +1,125 @@
+"""The package as a whole: what it exports, which way imports go, what the core needs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import emoglot
+
+SOURCE = Path(emoglot.__file__).parent
+
+# Data flows down this list, and so do imports: a module may import from its own layer or from those above it.
+LAYERS = [
+    {"_version", "errors", "labels", "config", "files"},
+    {"text", "metrics", "thresholds", "loss"},
+    {"data", "encoders"},
+    {"features", "head", "wide"},
+    {"graph", "runtime", "train"},
+    {"card", "persist"},
+    {"fit"},
+    {"model"},
+    {"evaluate"},
+    {"cli"},
+    {"__init__", "__main__"},
+]
+# Everything that only training, exporting or a special file format needs.
+OPTIONAL = ("torch", "transformers", "sklearn", "scipy", "onnx", "onnxscript", "optuna", "pyarrow", "sentencepiece")
+
+
+def top_name(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Name the emoglot modules a file imports, at the top or inside a function, but not for types only."""
+    names = set()
+    for node in ast.walk(_without_type_checking(ast.parse(path.read_text(encoding="utf-8")))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= (
+                {f"{node.module}.{alias.name}" for alias in node.names} if node.module == "emoglot" else {node.module}
+            )
+    return {name.split(".")[1] for name in names if name.startswith("emoglot.")}
+
+
+def _without_type_checking(tree: ast.Module) -> ast.Module:
+    class Remover(ast.NodeTransformer):
+        def visit_If(self, node: ast.If) -> ast.AST | None:  # noqa: N802 - the name is ast's
+            return None if ast.unparse(node.test) == "TYPE_CHECKING" else self.generic_visit(node)
+
+    return Remover().visit(tree)
+
+
+def test_every_module_has_a_layer():
+    assert {top_name(path) for path in SOURCE.rglob("*.py")} == set().union(*LAYERS)
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_one_way(path):
+    layer_of = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
+    own = layer_of[top_name(path)]
+    upwards = {name for name in imported_modules(path) if name in layer_of and layer_of[name] > own}
+    # `python -m emoglot` and the root package stand above all; the version is a fact of the lowest layer.
+    assert not upwards - {"__version__"}
+
+
+def test_every_module_opens_with_a_sentence():
+    for path in SOURCE.rglob("*.py"):
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+def test_exported_names_exist_and_are_complete():
+    assert emoglot.__all__ == sorted(emoglot.__all__, key=lambda name: (name != "__version__", name))
+    for name in emoglot.__all__:
+        assert getattr(emoglot, name) is not None
+    tree = ast.parse((SOURCE / "__init__.py").read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    for_types = {alias.name for statement in block.body for alias in statement.names}
+    assert for_types | {"__version__"} == set(emoglot.__all__)
+    assert dir(emoglot) == sorted(emoglot.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'joy'"):
+        emoglot.joy  # noqa: B018
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_importing_it_imports_next_to_nothing():
+    loaded = run("import sys, emoglot; print(*sys.modules)").split()
+    assert not {"numpy", "onnxruntime", "typer", "rich", "torch", "huggingface_hub"} & set(loaded)
+
+
+def test_a_saved_model_predicts_without_any_optional_dependency(model_folder, trained):
+    blocked = "; ".join(f"sys.modules[{name!r}] = None" for name in OPTIONAL)
+    code = (
+        f"import sys; {blocked}; import emoglot; "
+        f"print(emoglot.load({str(model_folder)!r}).predict_proba(['so happy']).tolist())"
+    )
+    assert run(code).strip() == str(trained.predict_proba(["so happy"]).tolist())
+
+
+def test_training_without_its_extra_names_the_extra():
+    code = (
+        "import sys; sys.modules['torch'] = None; import emoglot\n"
+        "try:\n    emoglot.EmotionClassifier('tiny').fit(['a', 'b'], [{'joy'}, {'fear'}])\n"
+        "except emoglot.MissingExtraError as error:\n    print(error)"
+    )
+    assert "pip install 'emoglot[train]'" in run(code)
+
+
+def test_no_pickle_anywhere():
+    for path in SOURCE.rglob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        assert "import pickle" not in source
+        assert "torch.load" not in source
+        assert "allow_pickle=True" not in source
