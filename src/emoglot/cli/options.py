@@ -1,0 +1,58 @@
+"""Options that several commands take, each described once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from emoglot.cli.output import warn
+
+if TYPE_CHECKING:
+    from emoglot.data.dataset import Dataset
+
+Format = Annotated[str | None, typer.Option("--format", help="The files' format; recognised by content if not given.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Drop malformed lines and report how many.")]
+TextColumn = Annotated[str | None, typer.Option(help="The column with the text.")]
+LabelColumns = Annotated[str | None, typer.Option(help="Columns of 0 and 1, one for each label, comma separated.")]
+LabelsColumn = Annotated[str | None, typer.Option(help="The column that lists a row's labels.")]
+LanguageColumn = Annotated[str | None, typer.Option(help="The column with the language code.")]
+EncoderOption = Annotated[str | None, typer.Option("--encoder", help="Where the model's encoder is now, if it moved.")]
+
+# How many dropped lines are shown one by one; the rest are counted.
+_SHOWN_BAD_LINES = 5
+
+
+def read_all(
+    paths: Sequence[Path],
+    format_name: str | None,
+    skip_bad: bool,
+    text_column: str | None,
+    label_columns: str | None,
+    labels_column: str | None,
+    language_column: str | None,
+) -> Dataset:
+    """Read and concatenate data files, saying what was dropped."""
+    from emoglot.data import read
+    from emoglot.data.dataset import concatenate
+
+    columns = [name.strip() for name in label_columns.split(",")] if label_columns else None
+    data = concatenate(
+        read(
+            path,
+            format=format_name,
+            skip_bad=skip_bad,
+            text_column=text_column,
+            label_columns=columns,
+            labels_column=labels_column,
+            language_column=language_column,
+        )
+        for path in paths
+    )
+    if data.bad_lines:
+        warn(f"dropped {len(data.bad_lines)} malformed lines of {len(data) + len(data.bad_lines)}:")
+        for bad in data.bad_lines[:_SHOWN_BAD_LINES]:
+            warn(f"  {bad}")
+    return data

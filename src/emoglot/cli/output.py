@@ -1,0 +1,43 @@
+"""What commands share when they print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from emoglot.features import Progress
+
+
+def warn(message: str) -> None:
+    """Print a warning where it does not mix with results."""
+    typer.secho(f"warning: {message}", err=True, fg=typer.colors.YELLOW)
+
+
+def note(message: str) -> None:
+    """Print a remark where it does not mix with results."""
+    typer.echo(message, err=True)
+
+
+def console() -> Console:
+    """Make a console for tables on standard output."""
+    from rich.console import Console
+
+    return Console()
+
+
+@contextmanager
+def progress_bar(description: str) -> Iterator[Progress]:
+    """Show a bar on standard error while the block runs; gone when done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(description, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
