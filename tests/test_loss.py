@@ -135,8 +135,8 @@ def test_a_class_unknown_in_a_batch_keeps_its_average():
         one(torch.tensor([[0.4, 0.6]]), seen)
     weighting(torch.tensor([[0.1, 0.0]]), torch.tensor([[True, False]]))
     reference(torch.tensor([[0.1, 0.0]]), seen)
-    assert weighting._omega[1] == pytest.approx(0.5 * 0.6 + 0.5 * 0.5)
-    assert reference._omega[1] != weighting._omega[1]
+    assert weighting.omega[1] == pytest.approx(0.5 * 0.6 + 0.5 * 0.5)
+    assert reference.omega[1] != weighting.omega[1]
 
 
 def test_no_gradient_flows_through_the_weights():

@@ -18,7 +18,7 @@ LAYERS = [
     {"_version", "errors", "labels", "config", "files"},
     {"text", "metrics", "thresholds", "loss"},
     {"data", "encoders"},
-    {"features", "head", "wide"},
+    {"features", "head", "wide", "checkpoint"},
     {"graph", "runtime", "train"},
     {"card", "persist"},
     {"fit"},
@@ -50,7 +50,7 @@ def imported_modules(path: Path) -> set[str]:
 
 def _without_type_checking(tree: ast.Module) -> ast.Module:
     class Remover(ast.NodeTransformer):
-        def visit_If(self, node: ast.If) -> ast.AST | None:  # noqa: N802 - the name is ast's
+        def visit_If(self, node: ast.If) -> ast.AST | None:
             return None if ast.unparse(node.test) == "TYPE_CHECKING" else self.generic_visit(node)
 
     return Remover().visit(tree)

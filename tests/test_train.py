@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emoglot.checkpoint import Checkpoint
 from emoglot.config import HEAD_KINDS, LOSS_KINDS, WEIGHTINGS
 from emoglot.encoders import load_encoder
 from emoglot.errors import TrainingError
@@ -100,12 +101,49 @@ def test_texts_without_tokens_are_passed_over(labelled):
 
 
 def test_a_loss_that_explodes_is_an_error_with_a_way_out(labelled):
+    vectors = np.full_like(labelled.features.segments[0].vectors, np.nan)
+    segment = replace(labelled.features.segments[0], vectors=vectors)
+    broken = replace(labelled, features=replace(labelled.features, segments=(segment,)))
     with pytest.raises(TrainingError, match=r"lower training.learning_rate"):
-        broken = Labelled(labelled.features, labelled.targets)
-        vectors = np.full_like(labelled.features.segments[0].vectors, np.nan)
-        segment = replace(labelled.features.segments[0], vectors=vectors)
-        broken = replace(broken, features=replace(labelled.features, segments=(segment,)))
         train_head(broken, labelled, labelled, QUICK)
+
+
+class KilledError(Exception):
+    """Stands for whatever ends a process between two epochs."""
+
+
+@pytest.mark.parametrize("kind", HEAD_KINDS)
+def test_an_interrupted_run_goes_on_to_the_same_weights(labelled, tmp_path, kind):
+    config = QUICK.override({"head.kind": kind, "training.max_epochs": 6})
+    expected = train_head(labelled, labelled, labelled, config)
+
+    def kill(epoch):
+        if epoch.number in (2, 3):
+            raise KilledError
+
+    checkpoint = Checkpoint(tmp_path / "run", key="this run")
+    for _ in range(2):
+        with pytest.raises(KilledError):
+            train_head(labelled, labelled, labelled, config, kill, checkpoint)
+    seen = []
+    resumed = train_head(labelled, labelled, labelled, config, seen.append, checkpoint)
+    assert [epoch.number for epoch in seen] == [4, 5, 6]
+    assert same(resumed, expected)
+    assert resumed.best_epoch == expected.best_epoch
+    assert [epoch.loss for epoch in resumed.history] == [epoch.loss for epoch in expected.history]
+
+
+def test_a_checkpoint_of_another_run_or_a_damaged_one_is_passed_over(labelled, tmp_path):
+    path = tmp_path / "run"
+    train_head(labelled, labelled, labelled, QUICK, checkpoint=Checkpoint(path, key="one"))
+    assert Checkpoint(path, key="one").read() is not None
+    with pytest.warns(UserWarning, match="belongs to another run"):
+        assert Checkpoint(path, key="two").read() is None
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.warns(UserWarning, match="damaged"):
+        assert Checkpoint(path, key="one").read() is None
+    path.unlink()
+    assert Checkpoint(path, key="one").read() is None
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=300), st.integers(1, 40))

@@ -30,11 +30,14 @@ def _introduction(description: Mapping[str, Any]) -> str:
 
 
 def _quality(description: Mapping[str, Any]) -> str:
-    metrics = description["metrics"]
+    metrics = description["metrics"]["overall"]
     lines = [
         f"Measured on {metrics['rows']} validation rows that chose the best epoch but neither weights nor thresholds, "
-        f"so slightly optimistic: macro-F1 {100 * metrics['macro_f1']:.1f}, micro-F1 {100 * metrics['micro_f1']:.1f}, "
-        f"Jaccard {100 * metrics['jaccard']:.1f}.",
+        "so slightly optimistic.",
+        "",
+        "| language | rows | macro-F1 | micro-F1 | Jaccard |",
+        "|---|---|---|---|---|",
+        *_language_rows(description["metrics"]),
         "",
         "| label | threshold | precision | recall | F1 | rows |",
         "|---|---|---|---|---|---|",
@@ -45,6 +48,16 @@ def _quality(description: Mapping[str, Any]) -> str:
         figures = " | ".join(f"{100 * entry[key]:.1f}" for key in ("precision", "recall", "f1"))
         lines.append(f"| {_cell(label)} | {threshold} | {figures} | {entry['support']} |")
     return "\n".join(lines)
+
+
+def _language_rows(metrics: Mapping[str, Any]) -> list[str]:
+    rows = {**metrics["languages"], "all": metrics["overall"]}
+    return [
+        f"| {name} | {entry['rows']} | "
+        + " | ".join(f"{100 * entry[key]:.1f}" for key in ("macro_f1", "micro_f1", "jaccard"))
+        + " |"
+        for name, entry in rows.items()
+    ]
 
 
 def _data(training: Mapping[str, Any]) -> str:

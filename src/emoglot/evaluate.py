@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from emoglot.data.dataset import Dataset
 from emoglot.errors import DataError
-from emoglot.metrics import Metrics, evaluate
+from emoglot.metrics import Evaluation, evaluate_languages
 from emoglot.model import EmotionClassifier
 from emoglot.thresholds import decide
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The figures of one dataset."""
-
-    overall: Metrics
-    languages: dict[str, Metrics]
 
 
 def evaluate_model(model: EmotionClassifier, data: Dataset) -> Evaluation:
@@ -34,11 +24,4 @@ def evaluate_model(model: EmotionClassifier, data: Dataset) -> Evaluation:
     scores = model.predict_proba(rows.texts)
     thresholds = np.array(list(model.thresholds_.values()))
     chosen = decide(scores, thresholds, single_label=model.config.task == "single-label")
-    codes = np.array(rows.languages)
-    return Evaluation(
-        overall=evaluate(rows.targets, chosen, model.labels_),
-        languages={
-            str(code): evaluate(rows.targets[codes == code], chosen[codes == code], model.labels_)
-            for code in np.unique(codes)
-        },
-    )
+    return evaluate_languages(rows.targets, chosen, model.labels_, rows.languages)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from emoglot.encoders import Encoder
 from emoglot.errors import DataError, MissingExtraError, TrainingError
 from emoglot.features import FeatureCache, Features, Progress, extract_features
 from emoglot.labels import Targets
-from emoglot.metrics import evaluate
+from emoglot.metrics import evaluate_languages
 from emoglot.persist import ModelState
 from emoglot.runtime import HeadRuntime, score
 from emoglot.text import normalise
@@ -25,6 +26,7 @@ from emoglot.thresholds import choose_thresholds, decide
 from emoglot.wide import WideChannel, fit_wide, match_spread
 
 try:
+    from emoglot.checkpoint import Checkpoint
     from emoglot.graph import compile_head
     from emoglot.train import Epoch, Labelled, Trained, train_head
 except ImportError as missing:
@@ -58,6 +60,7 @@ def fit_model(
     cache: FeatureCache,
     on_features: Progress | None,
     on_epoch: Callable[[Epoch], None],
+    checkpoint_file: Path | None = None,
 ) -> ModelState:
     """Train a model; no row serves in more than one of training, stopping and thresholding."""
     train_data, validation_data = _check_data(training, validation, config)
@@ -67,7 +70,13 @@ def fit_model(
     stopping_rows, thresholding_rows = _split(held_out.data, config.training.thresholding_fraction, config)
     stopping, thresholding = held_out.select(stopping_rows), held_out.select(thresholding_rows)
 
-    trained = train_head(train_part.labelled(), stopping.labelled(), thresholding.labelled(), config, on_epoch)
+    checkpoint = None
+    if checkpoint_file:
+        key = (encoder.fingerprint, whole.data.fingerprint, len(train_data), config.to_dict())
+        checkpoint = Checkpoint(checkpoint_file, key)
+    trained = train_head(
+        train_part.labelled(), stopping.labelled(), thresholding.labelled(), config, on_epoch, checkpoint
+    )
     weights, wide = trained.weights, None
     if config.wide.enabled:
         weights, wide = _add_wide(trained, train_part, stopping, config)
@@ -89,7 +98,7 @@ def fit_model(
         training=_training_record(
             trained, {"training": train_part, "stopping": stopping, "thresholding": thresholding}
         ),
-        metrics=asdict(evaluate(stopping.targets, chosen, train_data.labels)),
+        metrics=asdict(evaluate_languages(stopping.targets, chosen, train_data.labels, stopping.data.languages)),
     )
 
 

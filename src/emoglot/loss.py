@@ -71,16 +71,16 @@ class DynamicWeighting:
 
     def __init__(self, width: int, kappa: float) -> None:
         self._kappa = kappa
-        self._omega = torch.full((width,), 1 / width, dtype=torch.float64)
+        self.omega = torch.full((width,), 1 / width, dtype=torch.float64)
 
     def __call__(self, losses: Tensor, known: Tensor) -> Tensor:
         """Take the batch into the average, then weigh with it."""
         rows = known.sum(dim=0)
         mean = losses.detach().double().sum(dim=0) / rows.clamp(min=1)
-        omega = self._kappa * mean.cpu() + (1 - self._kappa) * self._omega
+        omega = self._kappa * mean.cpu() + (1 - self._kappa) * self.omega
         # A class that no row of this batch annotates has shown no loss at all: its average stays.
-        self._omega = torch.where(rows.cpu() > 0, omega, self._omega)
-        return _normalise(1 / (EPSILON + self._omega)).to(losses)
+        self.omega = torch.where(rows.cpu() > 0, omega, self.omega)
+        return _normalise(1 / (EPSILON + self.omega)).to(losses)
 
 
 def make_weighting(config: LossConfig, positives: NDArray[np.int64]) -> Weighting:

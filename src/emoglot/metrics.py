@@ -34,6 +34,26 @@ class Metrics:
     per_class: dict[str, ClassMetrics]
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """The figures of a dataset as a whole and of each of its languages."""
+
+    overall: Metrics
+    languages: dict[str, Metrics]
+
+
+def evaluate_languages(
+    targets: Targets, predicted: NDArray[np.bool_], labels: Sequence[str], languages: Sequence[str]
+) -> Evaluation:
+    """Compare decisions with targets, all together and language by language."""
+    codes = np.array(languages)
+    by_language = {str(code): codes == code for code in np.unique(codes)}
+    return Evaluation(
+        overall=evaluate(targets, predicted, labels),
+        languages={code: evaluate(targets[rows], predicted[rows], labels) for code, rows in by_language.items()},
+    )
+
+
 def evaluate(targets: Targets, predicted: NDArray[np.bool_], labels: Sequence[str]) -> Metrics:
     """Compare decisions with targets; unknown entries count neither for nor against."""
     if targets.shape != predicted.shape or targets.shape[1:] != (len(labels),):

@@ -90,7 +90,7 @@ class EmotionClassifier:
 
     @property
     def metrics_(self) -> dict[str, Any]:
-        """How well the model did on its held-out validation rows."""
+        """How well the model did on its held-out validation rows: `overall` and by `languages`."""
         return dict(self._trained_state().metrics)
 
     def fit(
@@ -115,12 +115,18 @@ class EmotionClassifier:
         *,
         on_features: Progress | None = None,
         on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+        checkpoint: Path | None = None,
     ) -> EmotionClassifier:
-        """Train on datasets; without a validation set, a part of the training rows becomes one."""
+        """Train on datasets; without a validation set, a part of the training rows becomes one.
+
+        A run that was interrupted goes on from `checkpoint`, a file, to the very weights it would have come to.
+        """
         from emoglot.fit import fit_model  # torch is needed from here on, not before
 
         cache = FeatureCache(self._cache_root, self._encoder)
-        self._state = fit_model(self._encoder, training, validation, self.config, cache, on_features, on_epoch)
+        self._state = fit_model(
+            self._encoder, training, validation, self.config, cache, on_features, on_epoch, checkpoint
+        )
         self._runtime = HeadRuntime(self._state.graph)
         return self
 

@@ -110,7 +110,7 @@ COMPOSABLE = f"[{ALL_MARKS}\u1160-\u11ff\U00016d63\U00016d67-\U00016d6a]"
 COMPOSED = re.compile(f".{COMPOSABLE}*", re.DOTALL)
 # `unicodedata` sorts a run of marks in quadratic time: a longer run is sorted here first.
 MANY_MARKS = 1000
-MANY_MARKS_RUN = re.compile(f"{COMPOSABLE}{{{MANY_MARKS}}}")
+MANY_MARKS_RUN = re.compile(f"[{BASIC_MARKS}\U00010000-\U0001efff]{{{MANY_MARKS}}}")
 
 ESCAPE = r"(?<!\\)\\+[nrt]"  # the two characters "\n", as left by many an export
 IRREGULAR_SPACE = re.compile(rf"\s*(?:  |[^\S ]|{ESCAPE})(?:\s|{ESCAPE})*|^ | \Z")
@@ -249,8 +249,7 @@ def _drop_unwanted(text: str) -> Iterator[Edit]:
 
 
 def _compose(text: str) -> Iterator[Edit]:
-    has_many_marks = len(text) > MANY_MARKS and MANY_MARKS_RUN.search(text)
-    if text.isascii() or (not has_many_marks and unicodedata.is_normalized("NFC", text)):
+    if text.isascii() or (not MANY_MARKS_RUN.search(text) and unicodedata.is_normalized("NFC", text)):
         return
     for match in COMPOSED.finditer(text):
         before = match[0]

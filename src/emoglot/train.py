@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from emoglot.checkpoint import Checkpoint
 from emoglot.config import Config
 from emoglot.errors import TrainingError
 from emoglot.features import Features, length_sorted_batches
 from emoglot.head import Head, make_head
 from emoglot.labels import Targets
-from emoglot.loss import Weighting, make_weighting, total_loss
+from emoglot.loss import DynamicWeighting, Weighting, make_weighting, total_loss
 from emoglot.metrics import macro_f1
 from emoglot.thresholds import choose_thresholds, decide
 
@@ -62,30 +64,52 @@ def train_head(
     thresholding: Labelled,
     config: Config,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    checkpoint: Checkpoint | None = None,
 ) -> Trained:
     """Train until macro-F1 on `stopping`, cut by `thresholding`, has not risen for `patience` epochs."""
     rows = np.flatnonzero(training.features.lengths)  # a text without tokens teaches nothing
     if not len(rows):
         raise TrainingError("no training text has a token left after normalisation: are the texts in the right column?")
     trainer = _Trainer(training, config)
-    history: list[Epoch] = []
-    best: Epoch | None = None
+    trained = Trained({}, (), best_epoch=0)
     # The caller's own random numbers go on as if nothing had happened.
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         trainer.start()
-        while len(history) < config.training.max_epochs:
+        if checkpoint and (found := checkpoint.read()):
+            trained = _resume(trainer, *found)
+        while not _is_finished(trained, config):
             began = time.perf_counter()
-            loss = trainer.run_epoch(rows, number=len(history) + 1)
+            loss = trainer.run_epoch(rows, number=len(trained.history) + 1)
             score = _validation_score(trainer, stopping, thresholding, config)
-            epoch = Epoch(len(history) + 1, loss, score, time.perf_counter() - began)
-            history.append(epoch)
+            epoch = Epoch(len(trained.history) + 1, loss, score, time.perf_counter() - began)
+            trained = _after(trained, epoch, trainer)
+            if checkpoint:
+                best = {f"best.{name}": torch.from_numpy(array) for name, array in trained.weights.items()}
+                checkpoint.write(trainer.state() | best, [asdict(entry) for entry in trained.history])
             on_epoch(epoch)
-            if best is None or epoch.macro_f1 > best.macro_f1:
-                best, weights = epoch, trainer.weights()
-            if epoch.number - best.number >= config.training.patience:
-                break
-    assert best is not None  # max_epochs is at least 1
-    return Trained(weights, tuple(history), best.number)
+    return trained
+
+
+def _after(trained: Trained, epoch: Epoch, trainer: _Trainer) -> Trained:
+    """Take an epoch into the record, and its weights if it is the best so far."""
+    history = (*trained.history, epoch)
+    if trained.history and epoch.macro_f1 <= max(entry.macro_f1 for entry in trained.history):
+        return replace(trained, history=history)
+    return Trained(trainer.weights(), history, epoch.number)
+
+
+def _is_finished(trained: Trained, config: Config) -> bool:
+    epochs = len(trained.history)
+    return epochs >= config.training.max_epochs or epochs - trained.best_epoch >= config.training.patience
+
+
+def _resume(trainer: _Trainer, state: dict[str, Tensor], history: list[dict[str, Any]]) -> Trained:
+    """Go back to the end of the last epoch of an interrupted run."""
+    trainer.restore(state)
+    epochs = tuple(Epoch(**entry) for entry in history)
+    best = max(epochs, key=lambda epoch: (epoch.macro_f1, -epoch.number))
+    weights = {name.removeprefix("best."): state[name].numpy() for name in state if name.startswith("best.")}
+    return Trained(weights, epochs, best.number)
 
 
 class _Trainer:
@@ -144,6 +168,35 @@ class _Trainer:
     def weights(self) -> dict[str, NDArray[np.float32]]:
         """Copy the current weights."""
         return {name: tensor.cpu().numpy().copy() for name, tensor in self._head.state_dict().items()}
+
+    def state(self) -> dict[str, Tensor]:
+        """Give all that the next epoch depends on, as tensors."""
+        tensors = {f"head.{name}": tensor for name, tensor in self._head.state_dict().items()}
+        for index, entry in self._optimiser.state_dict()["state"].items():
+            tensors |= {f"adam.{index}.{name}": tensor for name, tensor in entry.items()}
+        if isinstance(self._weighting, DynamicWeighting):
+            tensors["omega"] = self._weighting.omega
+        tensors["random"] = torch.get_rng_state()
+        if torch.cuda.is_available():
+            tensors["random-cuda"] = torch.cuda.get_rng_state()
+        return tensors
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Take up a state that `state` gave."""
+        prefix = "head."
+        weights = {name.removeprefix(prefix): tensors[name] for name in tensors if name.startswith(prefix)}
+        self._head.load_state_dict(weights)
+        moments: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            if name.startswith("adam."):
+                _, index, part = name.split(".")
+                moments.setdefault(int(index), {})[part] = tensor
+        self._optimiser.load_state_dict(self._optimiser.state_dict() | {"state": moments})
+        if isinstance(self._weighting, DynamicWeighting):
+            self._weighting.omega = tensors["omega"]
+        torch.set_rng_state(tensors["random"])
+        if "random-cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["random-cuda"])
 
     def _pad(self, features: Features, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         vectors, lengths = features.pad(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 import sys
 import warnings
 from typing import Annotated
@@ -13,8 +13,6 @@ from emoglot import __version__
 from emoglot.cli import encoders, evaluate, predict, train
 from emoglot.cli.output import warn
 from emoglot.errors import EmoglotError
-
-INTERRUPTED = 130  # as shells report a process ended by Ctrl-C
 
 app = typer.Typer(
     name="emoglot",
@@ -47,16 +45,19 @@ def _root(
 
 
 def main() -> None:
-    """Run a command and turn what went wrong into a message and an exit code."""
+    """Run a command and turn what went wrong into a message and an exit code; typer sees to Ctrl-C and closed pipes."""
     warnings.showwarning = lambda message, *_, **__: warn(str(message))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # As on standard error: a character that the terminal can't show must not end the command.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except EmoglotError as error:
-        typer.secho(f"error: {error}", err=True, fg=typer.colors.RED)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        # The reader has gone, as in `emoglot predict … | head`: not our mistake, nor the user's.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _fail(str(error), error.exit_code)
+    except OSError as error:  # a full disk, a folder that may not be written
+        _fail(str(error), EmoglotError.exit_code)
+
+
+def _fail(message: str, exit_code: int) -> None:
+    typer.secho(f"error: {message}", err=True, fg=typer.colors.RED)
+    sys.exit(exit_code)

@@ -13,7 +13,7 @@ from emoglot.cli import options
 from emoglot.cli.output import console
 
 if TYPE_CHECKING:
-    from emoglot.evaluate import Evaluation
+    from emoglot.metrics import Evaluation
 
 
 def evaluate(

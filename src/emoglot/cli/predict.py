@@ -72,8 +72,9 @@ def _print_json(
         record = {"text": text, **asdict(prediction)}
         if explain:
             record["tokens"] = [asdict(token) for token in classifier.explain(text)]
-        # ASCII escapes carry lone surrogates too, which UTF-8 cannot.
-        typer.echo(json.dumps(record, ensure_ascii=not _is_encodable(text)))
+        line = json.dumps(record, ensure_ascii=False)
+        # ASCII escapes also carry what the encoding can't: in UTF-8, lone surrogates.
+        typer.echo(line if _is_encodable(line) else json.dumps(record))
 
 
 def _print_table(
@@ -84,8 +85,7 @@ def _print_table(
 
     table = Table("text", "emotions", "highest scores", *(["words that weighed most"] if explain else []))
     for text, prediction in zip(texts, predictions, strict=True):
-        shown = text if _is_encodable(text) else text.encode("utf-8", "replace").decode()
-        cells = [Text(shown), Text(", ".join(prediction.labels) or "–"), Text(_highest(prediction))]
+        cells = [Text(text), Text(", ".join(prediction.labels) or "–"), Text(_highest(prediction))]
         if explain:
             cells.append(Text(_heaviest_words(classifier, text)))
         table.add_row(*cells)
@@ -107,7 +107,7 @@ def _heaviest_words(classifier: EmotionClassifier, text: str) -> str:
 
 def _is_encodable(text: str) -> bool:
     try:
-        text.encode("utf-8")
+        text.encode(sys.stdout.encoding)
     except UnicodeEncodeError:
         return False
     return True

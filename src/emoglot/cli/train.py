@@ -56,10 +56,14 @@ def train(
     from emoglot.model import EmotionClassifier
 
     model = EmotionClassifier(encoder, config=settings, cache=cache)
+    checkpoint = out.with_name(f"{out.name}.checkpoint")  # the same command goes on from it after an interruption
     with progress_bar("encoding") as on_features:
-        model.fit_datasets(training_data, validation_data, on_features=on_features, on_epoch=_report)
+        model.fit_datasets(
+            training_data, validation_data, on_features=on_features, on_epoch=_report, checkpoint=checkpoint
+        )
     model.save(out)
-    metrics = model.metrics_
+    checkpoint.unlink(missing_ok=True)
+    metrics = model.metrics_["overall"]
     note(
         f"validation: macro-F1 {100 * metrics['macro_f1']:.1f}, micro-F1 {100 * metrics['micro_f1']:.1f}, "
         f"Jaccard {100 * metrics['jaccard']:.1f} on {metrics['rows']} rows"

@@ -1,0 +1,54 @@
+# One command per need; each makes its own environment and needs nothing but Python, make and a package index.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# An unpinned torch brings gigabytes of GPU libraries; this release has a CPU build.
+TORCH := torch==2.13.0
+DEMO := demo-model
+
+.PHONY: demo test lint types unit benchmark clean help
+
+help:
+	@echo "make demo       install, train a small model on the sample, predict in twelve languages"
+	@echo "make test       install everything, then lint, types and tests"
+	@echo "make benchmark  print the ratios of benchmarks/"
+	@echo "make clean      remove the environment and the demo's model"
+
+demo: $(VENV)/train
+	$(BIN)/emoglot encoders install use-multilingual
+	$(BIN)/emoglot train --encoder use-multilingual --config examples/demo.toml --overwrite \
+		--train examples/sample.tsv --validation examples/validation.tsv --out $(DEMO)
+	$(BIN)/emoglot predict --model $(DEMO) --file examples/texts.txt
+
+test: lint types unit
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/dev
+	$(BIN)/mypy
+
+unit: $(VENV)/dev
+	$(BIN)/pytest -n 2
+
+benchmark: $(VENV)/dev
+	$(BIN)/python benchmarks/thresholds.py
+	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/encoding.py
+
+clean:
+	rm -rf $(VENV) $(DEMO)
+
+$(VENV)/python:
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/train: $(VENV)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pip install --quiet --editable '.[train,use]'
+	@touch $@
+
+$(VENV)/dev: $(VENV)/train
+	$(BIN)/python -m pip install --quiet --editable '.[train,use,export,parquet,dev]'
+	@touch $@

@@ -1,0 +1,47 @@
+"""A file from which an interrupted training goes on: tensors and history, written whole after every epoch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+
+class Checkpoint:
+    """The state of one run at the end of its last epoch; `key` tells this run from any other."""
+
+    def __init__(self, path: Path, key: Any) -> None:
+        self._path = path
+        self._key = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+
+    def write(self, tensors: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
+        """Replace the file in one step."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self._path.with_name(f".{self._path.name}-{os.getpid()}")
+        # A copy each: safetensors refuses tensors that share memory, as weights and the best weights may.
+        contiguous = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+        save_file(contiguous, draft, metadata={"key": self._key, "history": json.dumps(history)})
+        draft.replace(self._path)
+
+    def read(self) -> tuple[dict[str, Tensor], list[dict[str, Any]]] | None:
+        """Give tensors and history, or None where there is nothing to go on from."""
+        if not self._path.exists():
+            return None
+        try:
+            with safe_open(self._path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                if metadata.get("key") != self._key:
+                    warnings.warn(f"{self._path} belongs to another run: training starts anew", stacklevel=2)
+                    return None
+                names = file.keys()  # a method of its own, not a dict's
+                return {name: file.get_tensor(name) for name in names}, json.loads(metadata["history"])
+        except (SafetensorError, OSError, ValueError, KeyError):
+            warnings.warn(f"{self._path} is damaged: training starts anew", stacklevel=2)
+            return None
