@@ -88,9 +88,8 @@ KINDS = {
 PLAIN = rf"{LETTER}+(?:[{BASIC_MARKS}]+{LETTER}*)*(?:[ ,;!?'\"…،؟。，！？]+|\.(?: |\Z)|\Z)"
 DONE = rf"(?<![^ ])(?:{'|'.join(PLACEHOLDERS)})(?: |\Z)"
 CAN_BEGIN = rf"(?:{START}(?=\w)|(?=[<:=#*@+({CURRENCY}{PICTURES}]))"
-TOKEN = re.compile(
-    f"(?<![{WORD}])(?:{PLAIN}|{DONE})+|{CAN_BEGIN}(?:{'|'.join(f'(?P<{kind}>{pattern})' for kind, pattern in KINDS.items())})"
-)
+ANY_KIND = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items())
+TOKEN = re.compile(f"(?<![{WORD}])(?:{PLAIN}|{DONE})+|{CAN_BEGIN}(?:{ANY_KIND})")
 
 NUMERIC_ENTITY = re.compile(r"&#(?:[0-9]{1,10}|[xX][0-9a-fA-F]{1,8});")
 ENTITY = re.compile(rf"{NUMERIC_ENTITY.pattern}|&[A-Za-z][A-Za-z0-9]{{1,31}};")
@@ -108,7 +107,7 @@ UNWANTED = re.compile(f"{SURROGATE_PAIR}|{INVISIBLE}|{STRAY_JOINER}|(?<![\U0001f
 # What may compose with the character before it: marks, the vowels and finals of Hangul, and those of Kirat Rai.
 COMPOSABLE = f"[{ALL_MARKS}\u1160-\u11ff\U00016d63\U00016d67-\U00016d6a]"
 COMPOSED = re.compile(f".{COMPOSABLE}*", re.DOTALL)
-# `unicodedata` sorts a run of marks in quadratic time: a longer run is sorted here first.
+# `unicodedata` sorts a run of marks in quadratic time, so a run this long is sorted before.
 MANY_MARKS = 1000
 MANY_MARKS_RUN = re.compile(f"[{BASIC_MARKS}\U00010000-\U0001efff]{{{MANY_MARKS}}}")
 
@@ -117,7 +116,7 @@ IRREGULAR_SPACE = re.compile(rf"\s*(?:  |[^\S ]|{ESCAPE})(?:\s|{ESCAPE})*|^ | \Z
 TRIPLE = re.compile(r"(.)\1\1", re.DOTALL)
 MARK = re.compile(f"[{MARKS}]")
 LONG_MARK = re.compile(rf"([{MARKS}])\1{{2,}}")
-LONG_LETTER = re.compile(rf"(?!\b(?i:www)\.\w)({LETTER}[{MARKS}]{{0,8}}(?![{MARKS}]))\1{{2,}}(?![{MARKS}])")
+LONG_LETTER = re.compile(rf"(?!\b(?i:www)\.\w)({LETTER}[{MARKS}]{{0,8}})\1{{2,}}(?![{MARKS}])")
 REPEATED_SIGN = re.compile(r"([\W_])(?:\1|(?<=[.…])[.…])+")
 NOT_A_SIGN = re.compile(rf"[\s{MARKS}{EMOJI_MARKS}{PICTURES}]")
 REPEATED_EMOJI = re.compile(rf"(?<![^ ])({EMOJI})(?: \1){{2,}}(?![^ ])")
