@@ -21,7 +21,7 @@ from emoglot.labels import Targets
 from emoglot.metrics import evaluate_languages
 from emoglot.persist import ModelState
 from emoglot.runtime import HeadRuntime, score
-from emoglot.text import normalise
+from emoglot.text import normalise_text
 from emoglot.thresholds import choose_thresholds, decide
 from emoglot.wide import WideChannel, fit_wide, match_spread
 
@@ -140,7 +140,7 @@ def _prepare(
         training.languages + validation.languages,
         training.sources + validation.sources,
     )
-    texts = [normalise(text).text for text in data.texts]
+    texts = [normalise_text(text) for text in data.texts]
     return _Part(data, texts, extract_features(encoder, texts, cache, progress))
 
 

@@ -21,7 +21,7 @@ from emoglot.features import FeatureCache, Features, Progress, extract_features
 from emoglot.labels import SEMEVAL_LABELS, check_names, label_names, names_where, to_targets
 from emoglot.persist import ModelState
 from emoglot.runtime import HeadRuntime, score
-from emoglot.text import normalise
+from emoglot.text import normalise, normalise_text
 from emoglot.thresholds import decide
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class EmotionClassifier:
         state = self._trained_state()
         assert self._runtime is not None
         for start in range(0, len(texts), CHUNK):
-            normalised = [normalise(text).text for text in texts[start : start + CHUNK]]
+            normalised = [normalise_text(text) for text in texts[start : start + CHUNK]]
             features = extract_features(self._encoder, normalised)
             yield score(self._runtime, state.wide, features, normalised), normalised, features
 
