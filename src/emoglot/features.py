@@ -49,7 +49,7 @@ class Segment:
     @classmethod
     def open(cls, folder: Path) -> Segment:
         """Map a segment; a damaged one raises ValueError or OSError."""
-        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _SEGMENT_ARRAYS}
+        arrays = {name: np.lib.format.open_memmap(folder / f"{name}.npy", mode="r") for name in _SEGMENT_ARRAYS}
         segment = cls(**arrays)
         texts, tokens = len(segment.keys), len(segment.vectors)
         if segment.splits.shape != (texts + 1,) or segment.splits[-1] != tokens or segment.spans.shape != (tokens, 2):
@@ -122,7 +122,7 @@ class FeatureCache:
         for folder in sorted(self.folder.glob("[!.]*")):
             try:
                 yield Segment.open(folder)
-            except (OSError, ValueError, EOFError):
+            except (OSError, ValueError):
                 continue
 
     def add(self, segment: Segment) -> None:

@@ -89,7 +89,8 @@ def read_model(folder: Path) -> ModelState:
         config = Config.from_dict(_as(dict, description["config"]))
         labels = check_names(_as(list, description["labels"]))
         thresholds = [
-            NEVER if value is None else float(_as(float | int, value)) for value in _as(list, description["thresholds"])
+            NEVER if value is None else float(_as((float, int), value))
+            for value in _as(list, description["thresholds"])
         ]
         tensors = load_tensors(weights_data)
         state = ModelState(

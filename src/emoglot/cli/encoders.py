@@ -29,9 +29,10 @@ def list_(
     if as_json:
         typer.echo(json.dumps([asdict(info) for info in infos]))
         return
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("name", "kind", "installed", "size", "note")
+    # Names and commands are there to be copied: neither may lose its end in a narrow window.
+    table = Table(Column("name", no_wrap=True), "kind", "here", "size", Column("note", overflow="fold"))
     for info in infos:
         size = f"{info.megabytes:,.0f} MB" + ("" if info.installed else " to download")
         table.add_row(info.name, info.kind, "yes" if info.installed else "no", size, info.hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # Scores shown in the table beside those of the chosen labels: what nearly passed is worth seeing, the rest is noise.
 _SHOWN_SCORES = 3
+# A text may come from anywhere: what it says to a terminal, such as to clear itself, must not reach one.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def predict(
@@ -85,9 +88,13 @@ def _print_table(
 
     table = Table("text", "emotions", "highest scores", *(["words that weighed most"] if explain else []))
     for text, prediction in zip(texts, predictions, strict=True):
-        cells = [Text(text), Text(", ".join(prediction.labels) or "–"), Text(_highest(prediction))]
+        cells = [
+            Text(_CONTROLS.sub("\ufffd", text)),
+            Text(", ".join(prediction.labels) or "–"),
+            Text(_highest(prediction)),
+        ]
         if explain:
-            cells.append(Text(_heaviest_words(classifier, text)))
+            cells.append(Text(_CONTROLS.sub("\ufffd", _heaviest_words(classifier, text))))
         table.add_row(*cells)
     console().print(table)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,8 +76,10 @@ def list_encoders() -> list[EncoderInfo]:
     return infos
 
 
-def _described_folders() -> list[tuple[Path, onnx.Description]]:
-    return [(folder, onnx.Description.read(folder)) for folder in store.installed_folders()]
+def _described_folders() -> Iterator[tuple[Path, onnx.Description]]:
+    for folder in store.installed_folders():
+        with suppress(EncoderError):  # a damaged one can't be used, and must not hide those that can
+            yield folder, onnx.Description.read(folder)
 
 
 def _load_folder(folder: Path, name: str) -> Encoder:
@@ -96,7 +99,7 @@ def _load_hub(name: str) -> Encoder:
     from emoglot.encoders.hub import HubEncoder
 
     base, mark, layer = name.partition("#")
-    if mark and not layer.isdigit():
+    if mark and not layer.isdecimal():
         raise EncoderError(f"a layer is a number, as in {base}#12, got {layer!r}")
     source = Path(base) if Path(base).is_dir() else None
     return HubEncoder(base, layer=int(layer) if mark else None, source=source)

@@ -13,21 +13,20 @@ from typing import Any
 
 from emoglot.encoders.hub import HubEncoder
 from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description
-from emoglot.errors import EncoderError, MissingExtraError
+from emoglot.errors import MissingExtraError, UsageError
 from emoglot.files import folder_in_the_making
 
 QUANTIZATIONS = ("none", "int8")
 
+# Raise it when the export changes: cached vectors of the old one are then left alone. Those of 1 were of the mask.
+_RECIPE_VERSION = 2
 _INPUTS = ("input_ids", "attention_mask")
 _OUTPUT = "states"
 
 
 def export_encoder(encoder: HubEncoder, folder: Path, name: str, quantize: str = "none") -> Path:
     """Write the encoder's network, tokenizer and description to a folder."""
-    if quantize not in QUANTIZATIONS:
-        raise EncoderError(f"a quantisation is one of {', '.join(QUANTIZATIONS)}, got {quantize!r}")
-    if folder.exists():
-        raise EncoderError(f"{folder} exists already: remove it or give another --out")
+    check_request(folder, quantize)
     with folder_in_the_making(folder) as draft, tempfile.TemporaryDirectory() as scratch:
         exported = Path(scratch) / MODEL_FILE if quantize == "int8" else draft / MODEL_FILE
         with _quiet():
@@ -37,7 +36,7 @@ def export_encoder(encoder: HubEncoder, folder: Path, name: str, quantize: str =
         encoder.tokenizer.backend_tokenizer.save(str(draft / TOKENIZER_FILE))
         Description(
             name=name,
-            fingerprint=hashlib.sha256(f"{encoder.fingerprint} {quantize}".encode()).hexdigest()[:32],
+            fingerprint=hashlib.sha256(f"{encoder.fingerprint} {quantize} {_RECIPE_VERSION}".encode()).hexdigest()[:32],
             dim=encoder.dim,
             max_tokens=encoder.max_tokens,
             layout="padded",
@@ -46,6 +45,14 @@ def export_encoder(encoder: HubEncoder, folder: Path, name: str, quantize: str =
             quantized=quantize == "int8",
         ).write(draft)
     return folder
+
+
+def check_request(folder: Path, quantize: str) -> None:
+    """Refuse what can't be exported, before a network of gigabytes is loaded for it."""
+    if quantize not in QUANTIZATIONS:
+        raise UsageError(f"a quantisation is one of {', '.join(QUANTIZATIONS)}, got {quantize!r}")
+    if folder.exists():
+        raise UsageError(f"{folder} exists already: remove it or give another --out")
 
 
 def _export_network(encoder: HubEncoder, path: Path) -> None:
@@ -62,13 +69,14 @@ def _export_network(encoder: HubEncoder, path: Path) -> None:
                 return self.network(**inputs).last_hidden_state
             return self.network(**inputs, output_hidden_states=True).hidden_states[encoder.layer]
 
-    # Sizes of the example other than 1, which an exporter may take for a constant.
-    example = torch.ones((2, 7), dtype=torch.int64)
+    # Sizes of the example other than 1, which an exporter may take for a constant. Two tensors, not one given twice,
+    # which it would take for one input: the network would then read the mask instead of the ids.
+    ids, mask = torch.full((2, 7), 5), torch.ones((2, 7), dtype=torch.int64)
     dynamic = {name: {0: "texts", 1: "tokens"} for name in _INPUTS}
     try:
         program = torch.onnx.export(
             OneLayer().eval(),
-            (example, example),
+            (ids, mask),
             dynamo=True,
             dynamic_shapes=dynamic,
             input_names=list(_INPUTS),

@@ -35,7 +35,8 @@ class HubEncoder:
         if layer is not None and not 0 <= layer <= layers:
             raise EncoderError(f"{name} has the layers 0 (embeddings) to {layers}, got layer {layer}")
         self._device = self._torch.device("cuda" if self._torch.cuda.is_available() else "cpu")
-        self.model.to(self._device).eval()
+        # Half precision, in which some checkpoints come, is slow or unknown to a CPU.
+        self.model.to(self._device).float().eval()
         self.max_tokens = min(MAX_TOKENS, int(self.tokenizer.model_max_length))
 
     @property
@@ -57,11 +58,15 @@ class HubEncoder:
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Count subwords, frame included, as the network will pad them."""
+        if not texts:  # transformers refuses an empty batch
+            return np.empty(0, dtype=np.int64)
         encodings = self._tokenize(texts)
         return np.array([len(ids) for ids in encodings["input_ids"]], dtype=np.int64)
 
     def encode(self, texts: Sequence[str]) -> Ragged:
         """Run the network over one padded batch."""
+        if not texts:
+            return Ragged.join([], self.dim)
         encodings = self._tokenize(texts)
         batch = self.tokenizer.pad(
             {key: encodings[key] for key in ("input_ids", "attention_mask")}, padding=True, return_tensors="pt"
@@ -108,8 +113,8 @@ def _load(source: str, *, is_folder: bool) -> tuple[Any, Any]:
     for local_files_only in attempts:
         try:
             tokenizer, model = _from_pretrained(source, local_files_only)
-        except (OSError, ValueError, ImportError) as error:
-            reason = str(error).strip().splitlines()[0]
+        except Exception as error:  # transformers, tokenizers and safetensors each raise types of their own
+            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
             continue
         if not tokenizer.is_fast:
             raise EncoderError(f"{source} has no fast tokenizer, so its tokens can't be traced to characters")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
@@ -21,6 +22,9 @@ MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 FORMAT_VERSION = 1
 LAYOUTS = ("padded", "ragged")
+FRAME_TOKENS = 2  # the marks around a text
+
+_FINGERPRINT = re.compile(r"[\w-]+")  # it names a folder of the feature cache
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,26 @@ class Description:
             if version > FORMAT_VERSION:
                 raise EncoderError(f"{folder} was made by a newer emoglot (format {version}): pip install -U emoglot")
             description = cls(**{field.name: values[field.name] for field in fields(cls)})
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise EncoderError(f"{path} is not a readable encoder description: {error}; install it again") from error
-        if description.layout not in LAYOUTS:
-            raise EncoderError(f"{path}: layout must be one of {', '.join(LAYOUTS)}, got {description.layout!r}")
+        description._check(path)
         return description
+
+    def _check(self, path: Path) -> None:
+        rules = {
+            "name": isinstance(self.name, str),
+            "fingerprint": isinstance(self.fingerprint, str) and _FINGERPRINT.fullmatch(self.fingerprint),
+            "dim": type(self.dim) is int and self.dim > 0,
+            "max_tokens": type(self.max_tokens) is int and FRAME_TOKENS < self.max_tokens < 2**31,
+            "layout": self.layout in LAYOUTS,
+            "input_names": isinstance(self.input_names, list | tuple) and [*map(type, self.input_names)] == [str, str],
+            "output_name": isinstance(self.output_name, str),
+            "quantized": isinstance(self.quantized, bool),
+            "version": type(self.version) is int and self.version > 0,
+        }
+        for name, is_kept in rules.items():
+            if not is_kept:
+                raise EncoderError(f"{path} is damaged: {name} can't be {getattr(self, name)!r}; install it again")
 
 
 class OnnxEncoder:
@@ -72,6 +91,17 @@ class OnnxEncoder:
         self._tokenizer = _load_tokenizer(folder, self.description.max_tokens)
         self._threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._session = _open_session(folder, threads=1 if self.description.quantized else self._threads)
+        self._check_network()
+
+    def _check_network(self) -> None:
+        inputs = {item.name for item in self._session.get_inputs()}
+        widths = {item.name: item.shape[-1] for item in self._session.get_outputs()}
+        wanted = self.description
+        if inputs != set(wanted.input_names) or widths.get(wanted.output_name) != wanted.dim:
+            raise EncoderError(
+                f"{self.folder / MODEL_FILE} must map {', '.join(wanted.input_names)} to {wanted.output_name} of "
+                f"{wanted.dim} dimensions, got {', '.join(sorted(inputs))} to {widths}: install the encoder again"
+            )
 
     @property
     def fingerprint(self) -> str:

@@ -32,7 +32,8 @@ def is_installed(name: str) -> bool:
 
 def installed_folders() -> list[Path]:
     """List the folders of the encoders that are installed."""
-    return sorted(path.parent for path in (cache_folder() / "encoders").glob(f"*/{DESCRIPTION_FILE}"))
+    # A name that begins with a dot is one in the making, or left by a process that died.
+    return sorted(path.parent for path in (cache_folder() / "encoders").glob(f"[!.]*/{DESCRIPTION_FILE}"))
 
 
 def folder_size(folder: Path) -> int:

