@@ -26,6 +26,8 @@ from emoglot.data.dataset import Dataset
 from emoglot.evaluate import evaluate_model
 from emoglot.labels import names_where
 from emoglot.model import EmotionClassifier
+from tests.conftest import QUICK as QUICK_CONFIG
+from tests.conftest import make_dataset
 
 USAGE, DATA, ENCODER, MODEL, TRAINING = 2, 3, 4, 5, 6
 QUICK = ["--set", "head.hidden=8", "--set", "head.layers=1", "--set", "training.max_epochs=2"]
@@ -140,10 +142,25 @@ def test_predict_as_a_table(run: Run, model_folder: Path, trained: EmotionClassi
     assert (result.code, result.err) == (0, "")
     for given, prediction in zip((text, "أنا خائف"), trained.predict([text, "أنا خائف"]), strict=True):
         (line,) = [line for line in result.out.splitlines() if given in line]
-        _, _, labels, scores, _ = (cell.strip() for cell in line.split("│"))
-        assert labels == (", ".join(prediction.labels) or "–")
-        best = max(prediction.scores, key=prediction.scores.__getitem__)
-        assert scores.startswith(f"{best} {prediction.scores[best]:.2f}")
+        _, _, emotions, following, _ = (cell.strip() for cell in line.split("│"))
+        ranked = sorted(prediction.scores.items(), key=lambda item: -item[1])
+        chosen = [f"{name} {score:.2f}" for name, score in ranked if name in prediction.labels]
+        others = [f"{name} {score:.2f}" for name, score in ranked if name not in prediction.labels]
+        assert emotions == (", ".join(chosen) or "–")
+        assert following == ", ".join(others[:2])
+
+
+def test_explain_puts_the_pieces_of_a_word_together(run: Run, xlmr_folder: Path, tmp_path: Path) -> None:
+    config = QUICK_CONFIG.override({"training.max_epochs": 1})
+    model = EmotionClassifier(str(xlmr_folder), config=config, cache=tmp_path / "cache").fit_datasets(make_dataset(2))
+    folder = model.save(tmp_path / "model")
+    text = "Terrified unbelievably"
+    assert len(model.explain(text)) > 2
+    out = run("predict", "--model", folder, "--explain", text).out
+    (line,) = [line for line in out.splitlines() if text in line]
+    words = line.split("│")[4].split(", ")
+    assert {word.split()[0] for word in words} == set(text.split())
+    assert sum(float(word.split()[1]) for word in words) == pytest.approx(1, abs=0.011)
 
 
 def test_a_text_does_not_command_the_terminal(run: Run, model_folder: Path) -> None:

@@ -159,7 +159,7 @@ def test_a_long_text_says_that_only_its_beginning_was_read(trained):
 @pytest.mark.parametrize("text", [None, 3, 2.5, b"bytes", ["nested"], float("nan")])
 def test_what_is_no_text_is_refused_with_its_place(trained, text):
     for call in (trained.predict, trained.predict_proba):
-        with pytest.raises(DataError, match="a text is a string, got .* at index 1"):
+        with pytest.raises(DataError, match=r"a text is a string, got .* at index 1"):
             call(["fine", text])
     with pytest.raises(DataError, match="a text is a string"):
         trained.explain(text)

@@ -16,7 +16,7 @@ from emoglot.config import Config
 from emoglot.data.dataset import Dataset
 from emoglot.encoders import Encoder, load_encoder
 from emoglot.encoders.store import cache_folder
-from emoglot.errors import DataError, ModelError
+from emoglot.errors import DataError, EncoderError, MissingExtraError, ModelError
 from emoglot.features import FeatureCache, Features, Progress, extract_features
 from emoglot.labels import SEMEVAL_LABELS, check_names, label_names, names_where, to_targets
 from emoglot.persist import ModelState
@@ -211,7 +211,15 @@ class EmotionClassifier:
 def load(folder: Path | str, *, encoder: str | Encoder | None = None) -> EmotionClassifier:
     """Load a trained model; `encoder` says where its encoder is now, if it has moved."""
     state = persist.read_model(Path(folder))
-    found = load_encoder(encoder if encoder is not None else state.encoder_name)
+    try:
+        found = load_encoder(encoder if encoder is not None else state.encoder_name)
+    except EncoderError as error:
+        if encoder is not None or isinstance(error, MissingExtraError):
+            raise
+        raise EncoderError(
+            f"{folder} needs the encoder {state.encoder_name!r}: {error}; if it lies elsewhere, say where: "
+            f"emoglot.load(…, encoder=…) or --encoder"
+        ) from error
     if found.fingerprint != state.encoder_fingerprint:
         raise ModelError(
             f"{folder} was trained on the encoder {state.encoder_name!r} with the fingerprint "

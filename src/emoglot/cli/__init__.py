@@ -16,7 +16,6 @@ from emoglot.errors import EmoglotError
 
 app = typer.Typer(
     name="emoglot",
-    help="Which emotions does a text carry? Train, predict, evaluate.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -41,7 +40,7 @@ def _root(
         typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
-    pass
+    """Which emotions does a text carry? Train, predict, evaluate."""
 
 
 def main() -> None:

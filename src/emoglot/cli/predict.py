@@ -17,10 +17,11 @@ from emoglot.cli.output import console
 from emoglot.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from emoglot.model import EmotionClassifier, Prediction
+    from emoglot.model import EmotionClassifier, Prediction, TokenWeight
 
-# Scores shown in the table beside those of the chosen labels: what nearly passed is worth seeing, the rest is noise.
-_SHOWN_SCORES = 3
+# What nearly passed is worth seeing in the table, the rest is noise; the same goes for words.
+_SHOWN_OTHERS = 2
+_SHOWN_WORDS = 3
 # A text may come from anywhere: what it says to a terminal, such as to clear itself, must not reach one.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -83,33 +84,50 @@ def _print_json(
 def _print_table(
     classifier: EmotionClassifier, texts: Sequence[str], predictions: Sequence[Prediction], explain: bool
 ) -> None:
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table("text", "emotions", "highest scores", *(["words that weighed most"] if explain else []))
+    # A script without spaces gives no place to break a line: fold it, or its end is lost.
+    headings = ["text", "emotions", "next", *(["words that weighed most"] if explain else [])]
+    table = Table(*(Column(heading, overflow="fold") for heading in headings))
     for text, prediction in zip(texts, predictions, strict=True):
-        cells = [
-            Text(_CONTROLS.sub("\ufffd", text)),
-            Text(", ".join(prediction.labels) or "–"),
-            Text(_highest(prediction)),
-        ]
+        cells = [text, *_emotions_and_next(prediction)]
         if explain:
-            cells.append(Text(_CONTROLS.sub("\ufffd", _heaviest_words(classifier, text))))
-        table.add_row(*cells)
+            cells.append(_heaviest_words(classifier.explain(text)))
+        table.add_row(*(Text(_CONTROLS.sub("\ufffd", cell)) for cell in cells))
     console().print(table)
 
 
-def _highest(prediction: Prediction) -> str:
+def _emotions_and_next(prediction: Prediction) -> tuple[str, str]:
+    """Give the labels with their scores, and the highest scores that did not reach their thresholds."""
     ranked = sorted(prediction.scores.items(), key=lambda item: -item[1])
-    count = max(_SHOWN_SCORES, len(prediction.labels))
-    cut = " (only the beginning was read)" if prediction.truncated else ""
-    return " ".join(f"{name} {score:.2f}" for name, score in ranked[:count]) + cut
+    chosen = [f"{name} {score:.2f}" for name, score in ranked if name in prediction.labels]
+    others = [f"{name} {score:.2f}" for name, score in ranked if name not in prediction.labels]
+    cut = "\n(only the beginning was read)" if prediction.truncated else ""
+    return (", ".join(chosen) or "–") + cut, ", ".join(others[:_SHOWN_OTHERS])
 
 
-def _heaviest_words(classifier: EmotionClassifier, text: str) -> str:
-    tokens = [token for token in classifier.explain(text) if token.token]
-    heaviest = sorted(tokens, key=lambda token: -token.weight)[:_SHOWN_SCORES]
-    return " ".join(f"{token.token} {token.weight:.2f}" for token in heaviest)
+def _heaviest_words(tokens: Sequence[TokenWeight]) -> str:
+    heaviest = sorted(_whole_words(tokens), key=lambda item: -item[1])[:_SHOWN_WORDS]
+    return ", ".join(f"{word} {weight:.2f}" for word, weight in heaviest)
+
+
+def _whole_words(tokens: Sequence[TokenWeight]) -> list[tuple[str, float]]:
+    """Put the pieces of a word together again and add up their weights; scripts without spaces stay in pieces."""
+    from emoglot.text import UNSPACED
+
+    unspaced = re.compile(f"[{UNSPACED}]")
+    words: list[tuple[str, float]] = []
+    end = -1
+    for token in tokens:
+        if not token.token:
+            continue
+        if token.start == end and words and not unspaced.search(words[-1][0][-1] + token.token[0]):
+            words[-1] = (words[-1][0] + token.token, words[-1][1] + token.weight)
+        else:
+            words.append((token.token, token.weight))
+        end = token.end
+    return words
 
 
 def _is_encodable(text: str) -> bool:

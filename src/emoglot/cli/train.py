@@ -56,7 +56,8 @@ def train(
     from emoglot.model import EmotionClassifier
 
     model = EmotionClassifier(encoder, config=settings, cache=cache)
-    checkpoint = out.with_name(f"{out.name}.checkpoint")  # the same command goes on from it after an interruption
+    # After an interruption the same command goes on from here.
+    checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
     with progress_bar("encoding") as on_features:
         model.fit_datasets(
             training_data, validation_data, on_features=on_features, on_epoch=_report, checkpoint=checkpoint

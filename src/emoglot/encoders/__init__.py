@@ -45,6 +45,8 @@ def load_encoder(name: str | Encoder) -> Encoder:
         return _load_folder(Path(name), name)
     if store.is_installed(name):
         return OnnxEncoder(store.encoder_folder(name))
+    if name.startswith((".", "/", "~")) and "#" not in name:
+        raise EncoderError(f"there is no encoder folder {name}; `emoglot encoders` lists what can be used here")
     if name == use.NAME:
         raise EncoderError(f"{name} is not installed here: emoglot encoders install {name}")
     return _load_hub(name)

@@ -18,8 +18,8 @@ from emoglot.files import folder_in_the_making
 
 QUANTIZATIONS = ("none", "int8")
 
-# Raise it when the export changes: cached vectors of the old one are then left alone. Those of 1 were of the mask.
-_RECIPE_VERSION = 2
+# Raise it when the export changes: cached vectors of the old one are then left alone.
+_RECIPE_VERSION = 1
 _INPUTS = ("input_ids", "attention_mask")
 _OUTPUT = "states"
 

@@ -16,6 +16,9 @@ from emoglot.errors import EncoderError, MissingExtraError
 
 # What XLM-R was trained to read at once; a longer text is cut there.
 MAX_TOKENS = 512
+_LONGEST_REASON = 120  # characters of somebody else's message that fit into a sentence of ours
+# XLM-R numbers positions from 2, so that a table of 514 serves 512 tokens.
+_FIRST_POSITION = 2
 # No part of any token's hidden state; checkpoints may lack it, and it is then drawn at random.
 _UNUSED = "pooler."
 
@@ -37,7 +40,8 @@ class HubEncoder:
         self._device = self._torch.device("cuda" if self._torch.cuda.is_available() else "cpu")
         # Half precision, in which some checkpoints come, is slow or unknown to a CPU.
         self.model.to(self._device).float().eval()
-        self.max_tokens = min(MAX_TOKENS, int(self.tokenizer.model_max_length))
+        positions = int(getattr(self.model.config, "max_position_embeddings", MAX_TOKENS + _FIRST_POSITION))
+        self.max_tokens = min(MAX_TOKENS, int(self.tokenizer.model_max_length), positions - _FIRST_POSITION)
 
     @property
     def dim(self) -> int:
@@ -114,7 +118,7 @@ def _load(source: str, *, is_folder: bool) -> tuple[Any, Any]:
         try:
             tokenizer, model = _from_pretrained(source, local_files_only)
         except Exception as error:  # transformers, tokenizers and safetensors each raise types of their own
-            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:_LONGEST_REASON]
             continue
         if not tokenizer.is_fast:
             raise EncoderError(f"{source} has no fast tokenizer, so its tokens can't be traced to characters")
