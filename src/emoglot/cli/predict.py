@@ -118,15 +118,16 @@ def _whole_words(tokens: Sequence[TokenWeight]) -> list[tuple[str, float]]:
 
     unspaced = re.compile(f"[{UNSPACED}]")
     words: list[tuple[str, float]] = []
-    end = -1
+    end, space = -1, 0.0
     for token in tokens:
-        if not token.token:
-            continue
-        if token.start == end and words and not unspaced.search(words[-1][0][-1] + token.token[0]):
+        if not token.token:  # the space before a word, which some tokenizers keep apart
+            space += token.weight
+        elif token.start == end and not unspaced.search(words[-1][0][-1] + token.token[0]):
             words[-1] = (words[-1][0] + token.token, words[-1][1] + token.weight)
+            end = token.end
         else:
-            words.append((token.token, token.weight))
-        end = token.end
+            words.append((token.token, token.weight + space))
+            end, space = token.end, 0.0
     return words
 
 
