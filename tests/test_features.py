@@ -325,3 +325,19 @@ def test_a_process_killed_while_writing(dies_at: int, tmp_path: Path) -> None:
     assert (known > 0) == (finished > 0)
     assert len(extract(root, MANY_TEXTS)) == len(MANY_TEXTS) - known
     assert extract(root, MANY_TEXTS) == []
+
+
+def test_many_small_segments_do_not_use_up_the_open_files(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource", reason="limits on open files are a thing of POSIX")
+    texts = [f"text number {row}" for row in range(60)]
+    for text in texts:
+        extract_features(TinyEncoder(), [text], FeatureCache(tmp_path, TinyEncoder()))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 64
+    resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 80, hard))
+    try:
+        counting = CountingEncoder()
+        extract_features(counting, texts, FeatureCache(tmp_path, counting))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert counting.encoded == []

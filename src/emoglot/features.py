@@ -15,10 +15,11 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,15 +49,15 @@ class Segment:
 
     @classmethod
     def open(cls, folder: Path) -> Segment:
-        """Map a segment; a damaged one raises ValueError or OSError."""
-        arrays = {name: np.lib.format.open_memmap(folder / f"{name}.npy", mode="r") for name in _SEGMENT_ARRAYS}
-        segment = cls(**arrays)
+        """Read a segment, mapping the vectors: one open file for each segment, as a process may have only so many."""
+        small = {name: _read_array(folder, name) for name in ("keys", "splits", "spans")}
+        segment = cls(**small, vectors=np.lib.format.open_memmap(folder / "vectors.npy", mode="r"))
         texts, tokens = len(segment.keys), len(segment.vectors)
         if segment.splits.shape != (texts + 1,) or segment.splits[-1] != tokens or segment.spans.shape != (tokens, 2):
             raise ValueError("the arrays do not fit together")
         return segment
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path) -> Path:
         """Write and sync all arrays, then make the segment appear in one step."""
         draft = folder / f"{_DRAFT_PREFIX}{uuid.uuid4().hex}"
         draft.mkdir(parents=True)
@@ -65,7 +66,7 @@ class Segment:
                 np.save(file, getattr(self, name))
                 file.flush()
                 os.fsync(file.fileno())
-        draft.rename(folder / uuid.uuid4().hex)
+        return draft.rename(folder / uuid.uuid4().hex)
 
 
 _SEGMENT_ARRAYS = tuple(Segment.__dataclass_fields__)
@@ -117,17 +118,19 @@ class FeatureCache:
         self.folder = root / f"{encoder.fingerprint}-n{NORMALISATION_VERSION}"
         self._remove_stale_drafts()
 
-    def segments(self) -> Iterator[Segment]:
-        """Map every whole segment; a damaged one is passed over and its texts are encoded again."""
+    def find(self, wanted: Collection[bytes]) -> Iterator[Segment]:
+        """Open the segments that hold a wanted text; a damaged one is passed over and its texts are encoded again."""
+        wanted = frozenset(wanted)
         for folder in sorted(self.folder.glob("[!.]*")):
             try:
-                yield Segment.open(folder)
-            except (OSError, ValueError):
+                if not wanted.isdisjoint(_split_keys(_read_array(folder, "keys"))):
+                    yield Segment.open(folder)
+            except (FileNotFoundError, NotADirectoryError, ValueError):
                 continue
 
-    def add(self, segment: Segment) -> None:
-        """Keep a segment for the next run."""
-        segment.write(self.folder)
+    def add(self, segment: Segment) -> Segment:
+        """Keep a segment for the next run, and give it back mapped from disk, so that memory does not fill up."""
+        return Segment.open(segment.write(self.folder))
 
     def _remove_stale_drafts(self) -> None:
         # A draft this old belongs to a run that died; a younger one may be another process at work.
@@ -145,15 +148,13 @@ def extract_features(
 ) -> Features:
     """Give the token vectors of normalised texts, encoding only those that the cache does not have."""
     keys = [text_key(text) for text in texts]
-    segments = list(cache.segments()) if cache else []
+    segments = list(cache.find(keys)) if cache else []
     places = {key: place for index, segment in enumerate(segments) for key, place in _places(segment, index)}
     missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in places}
     known = len(texts) - len(missing)
     for segment in _encode_segments(encoder, missing, lambda done: progress and progress(known + done, len(texts))):
-        if cache:
-            cache.add(segment)
         places.update(_places(segment, len(segments)))
-        segments.append(segment)
+        segments.append(cache.add(segment) if cache else segment)
     if progress:
         progress(len(texts), len(texts))
     table = np.array([places[key] for key in keys], dtype=np.int64).reshape(-1, 3)
@@ -203,6 +204,16 @@ def _make_segment(keys: Sequence[bytes], parts: Sequence[Ragged], dim: int) -> S
 
 
 def _places(segment: Segment, index: int) -> Iterator[tuple[bytes, tuple[int, int, int]]]:
-    keys, splits = np.asarray(segment.keys).tobytes(), segment.splits.tolist()
-    for row in range(len(splits) - 1):
-        yield keys[row * _KEY_BYTES : (row + 1) * _KEY_BYTES], (index, splits[row], splits[row + 1])
+    splits = segment.splits.tolist()
+    for row, key in enumerate(_split_keys(segment.keys)):
+        yield key, (index, splits[row], splits[row + 1])
+
+
+def _split_keys(keys: NDArray[np.uint8]) -> Iterator[bytes]:
+    data = keys.tobytes()
+    return (data[start : start + _KEY_BYTES] for start in range(0, len(data), _KEY_BYTES))
+
+
+def _read_array(folder: Path, name: str) -> NDArray[Any]:
+    with (folder / f"{name}.npy").open("rb") as file:
+        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
