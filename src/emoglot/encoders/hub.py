@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,8 @@ _LONGEST_REASON = 120  # characters of somebody else's message that fit into a s
 _FIRST_POSITION = 2
 # No part of any token's hidden state; checkpoints may lack it, and it is then drawn at random.
 _UNUSED = "pooler."
+# Settings that say how a checkpoint was stored or found, not what it computes.
+_NOT_THE_NETWORK = ("_name_or_path", "transformers_version", "dtype", "torch_dtype", "architectures")
 
 
 class HubEncoder:
@@ -34,6 +37,11 @@ class HubEncoder:
         self.layer = layer
         self.name = name if layer is None else f"{name}#{layer}"
         self.tokenizer, self.model = _load(str(source or name), is_folder=source is not None)
+        if self.model.config.is_encoder_decoder:
+            self.model = self.model.get_encoder()
+        if self.tokenizer.pad_token is None:
+            # Any token will do: the mask hides it from the network, and the lengths from the head.
+            self.tokenizer.pad_token = self.tokenizer.eos_token or self.tokenizer.convert_ids_to_tokens(0)
         layers = int(self.model.config.num_hidden_layers)
         if layer is not None and not 0 <= layer <= layers:
             raise EncoderError(f"{name} has the layers 0 (embeddings) to {layers}, got layer {layer}")
@@ -50,8 +58,10 @@ class HubEncoder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash tokenizer, weights and layer: the name alone could come to mean other weights."""
+        """Hash tokenizer, settings, weights and layer: the name alone could come to mean another network."""
         digest = hashlib.sha256(self.tokenizer.backend_tokenizer.to_str().encode())
+        settings = {key: value for key, value in self.model.config.to_dict().items() if key not in _NOT_THE_NETWORK}
+        digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
         for key, tensor in sorted(self.model.state_dict().items()):
             if key.startswith(_UNUSED):
                 continue

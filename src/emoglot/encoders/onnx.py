@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,13 @@ class Description:
     input_names: tuple[str, str]
     output_name: str
     quantized: bool
+    files: dict[str, str] = field(default_factory=dict)  # the SHA-256 of every other file, by name
     version: int = FORMAT_VERSION
 
     def write(self, folder: Path) -> None:
         """Write the description; it comes last, so that a folder without it is a folder half made."""
-        (folder / DESCRIPTION_FILE).write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        described = replace(self, files=_hashes(folder))
+        (folder / DESCRIPTION_FILE).write_text(json.dumps(asdict(described), indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path) -> Description:
@@ -54,7 +57,7 @@ class Description:
             version = values.get("version", 0)
             if version > FORMAT_VERSION:
                 raise EncoderError(f"{folder} was made by a newer emoglot (format {version}): pip install -U emoglot")
-            description = cls(**{field.name: values[field.name] for field in fields(cls)})
+            description = cls(**{item.name: values[item.name] for item in fields(cls)})
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise EncoderError(f"{path} is not a readable encoder description: {error}; install it again") from error
         description._check(path)
@@ -70,6 +73,7 @@ class Description:
             "input_names": isinstance(self.input_names, list | tuple) and [*map(type, self.input_names)] == [str, str],
             "output_name": isinstance(self.output_name, str),
             "quantized": isinstance(self.quantized, bool),
+            "files": isinstance(self.files, dict) and {MODEL_FILE, TOKENIZER_FILE} <= self.files.keys(),
             "version": type(self.version) is int and self.version > 0,
         }
         for name, is_kept in rules.items():
@@ -88,6 +92,8 @@ class OnnxEncoder:
         self.folder = folder
         self.description = Description.read(folder)
         self.name = name or self.description.name
+        if _hashes(folder) != self.description.files:
+            raise EncoderError(f"the files of {folder} are not those it was made with: install or export it again")
         self._tokenizer = _load_tokenizer(folder, self.description.max_tokens)
         self._threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._session = _open_session(folder, threads=1 if self.description.quantized else self._threads)
@@ -143,6 +149,12 @@ class OnnxEncoder:
             spans[is_text],
             splits_of(np.bincount(owner[is_text], minlength=len(lengths)).astype(np.int64)),
         )
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """Hash every file of an encoder's folder but its description."""
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name != DESCRIPTION_FILE]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def _padded_feeds(encodings: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -13,8 +13,8 @@ CACHE_VARIABLE = "EMOGLOT_CACHE"
 
 def cache_folder() -> Path:
     """Give the folder for everything that can be made again: $EMOGLOT_CACHE, else the platform's cache folder."""
-    if CACHE_VARIABLE in os.environ:
-        return Path(os.environ[CACHE_VARIABLE])
+    if given := os.environ.get(CACHE_VARIABLE):
+        return Path(given)
     from platformdirs import user_cache_path
 
     return Path(user_cache_path("emoglot"))
