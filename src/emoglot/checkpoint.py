@@ -41,7 +41,9 @@ class Checkpoint:
                     warnings.warn(f"{self._path} belongs to another run: training starts anew", stacklevel=2)
                     return None
                 names = file.keys()  # a method of its own, not a dict's
-                return {name: file.get_tensor(name) for name in names}, json.loads(metadata["history"])
+                # A copy each: what is still mapped can't be replaced on every system.
+                tensors = {name: file.get_tensor(name).clone() for name in names}
+                return tensors, json.loads(metadata["history"])
         except (SafetensorError, OSError, ValueError, KeyError):
             warnings.warn(f"{self._path} is damaged: training starts anew", stacklevel=2)
             return None

@@ -12,6 +12,7 @@ from pathlib import Path
 @contextmanager
 def folder_in_the_making(target: Path) -> Iterator[Path]:
     """Give an empty folder that takes the target's place when the block succeeds and vanishes when it fails."""
+    target = target.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
@@ -20,8 +21,13 @@ def folder_in_the_making(target: Path) -> Iterator[Path]:
         if target.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
             target.rename(old / "old")
-            draft.rename(target)
-            shutil.rmtree(old)
+            try:
+                draft.rename(target)
+            except OSError:
+                (old / "old").rename(target)
+                raise
+            finally:
+                shutil.rmtree(old)
         else:
             draft.rename(target)
     finally:
