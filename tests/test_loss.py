@@ -62,6 +62,14 @@ def test_asymmetric_loss_without_margin_and_with_equal_gammas_is_focal():
     assert torch.allclose(asymmetric_loss(logits, targets, 2.0, 2.0, margin=0.0), expected, atol=1e-5)
 
 
+def test_asymmetric_loss_without_margin_is_right_far_from_zero():
+    logits = torch.tensor([[20.0]], requires_grad=True)
+    loss = asymmetric_loss(logits, torch.tensor([[0]]), 0.0, 0.0, margin=0.0)
+    loss.sum().backward()
+    assert loss.item() == pytest.approx(20)
+    assert logits.grad.item() == pytest.approx(1)
+
+
 def test_asymmetric_loss_forgets_easy_negatives():
     logits = torch.tensor([[math.log(0.04 / 0.96)]])  # a score of 0.04, below the margin
     assert asymmetric_loss(logits, torch.tensor([[0]]), 0.0, 4.0, margin=0.05).item() == 0

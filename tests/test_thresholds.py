@@ -63,6 +63,11 @@ def test_a_class_without_positives_is_never_predicted():
     assert not apply_thresholds(np.ones((1, 1), dtype=np.float32), thresholds).any()
 
 
+def test_a_text_without_tokens_gets_no_label_even_at_a_threshold_of_zero():
+    scores = np.array([[0.0], [0.1]], dtype=np.float32)
+    assert apply_thresholds(scores, np.array([0.0])).tolist() == [[False], [True]]
+
+
 def test_identical_scores_share_one_decision():
     scores = np.full((4, 1), 0.3, dtype=np.float32)
     thresholds = choose_thresholds(scores, np.array([[1], [0], [0], [0]], dtype=np.int8))

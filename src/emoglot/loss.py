@@ -30,9 +30,10 @@ def asymmetric_loss(
 ) -> Tensor:
     """Focal loss with its own γ for negatives, whose probability is first lowered by a margin (Ridnik et al. 2021)."""
     positive = focal_loss(logits, torch.ones_like(targets), gamma_positive)
+    if margin == 0:
+        return torch.where(targets == 1, positive, focal_loss(logits, torch.zeros_like(targets), gamma_negative))
     shifted = (torch.sigmoid(logits) - margin).clamp(min=0)
-    # 1 − shifted never falls below the margin, so the logarithm is safe unless the margin is 0.
-    negative = -(shifted**gamma_negative) * torch.log((1 - shifted).clamp(min=torch.finfo(logits.dtype).tiny))
+    negative = -(shifted**gamma_negative) * torch.log1p(-shifted)  # 1 − shifted never falls below the margin
     return torch.where(targets == 1, positive, negative)
 
 

@@ -25,8 +25,11 @@ def choose_thresholds(scores: NDArray[np.floating[Any]], targets: Targets) -> ND
 
 
 def apply_thresholds(scores: NDArray[np.floating[Any]], thresholds: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
-    """Decide every label of every row: positive when the score is at or above its class's threshold."""
-    return np.asarray(scores >= thresholds, dtype=np.bool_)
+    """Decide every label of every row: positive when the score is at or above its class's threshold.
+
+    A score of 0 belongs to a text without a word in it, which gets no label whatever the threshold.
+    """
+    return np.asarray((scores >= thresholds) & (scores > 0), dtype=np.bool_)
 
 
 def decide(
@@ -36,7 +39,6 @@ def decide(
     if not single_label:
         return apply_thresholds(scores, thresholds)
     highest = scores.argmax(axis=1)[:, None]
-    # A text without any token scores 0 everywhere: it gets no label, not the first one.
     return np.asarray((np.arange(scores.shape[1]) == highest) & (scores > 0), dtype=np.bool_)
 
 
