@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emoglot.config import Config, parse_setting
+from emoglot.config import Config, HeadConfig, parse_setting
 from emoglot.errors import UsageError
 
 
@@ -57,12 +57,19 @@ def test_a_setting_is_a_name_and_a_value(setting, expected):
         ({"loss.beta": 1.0}, r"loss.beta must be in \[0, 1\), got 1.0"),
         ({"loss.kappa": 1.5}, "loss.kappa"),
         ({"training.learning_rate": float("nan")}, "training.learning_rate"),
+        ({"training.learning_rate": "fast"}, "training.learning_rate must be of type float, got 'fast'"),
         ({"task": "regression"}, "task must be one of"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(settings, rule):
     with pytest.raises(UsageError, match=rule):
         Config().override(settings)
+
+
+@pytest.mark.parametrize(("setting", "value"), [("hidden", "64"), ("hidden", 64.5), ("dropout", "0.1")])
+def test_a_section_made_by_hand_is_checked_too(setting, value):
+    with pytest.raises(UsageError, match=f"head.{setting} must be a"):
+        HeadConfig(**{setting: value})
 
 
 @pytest.mark.parametrize("setting", ["head.hidden", "=3", ""])

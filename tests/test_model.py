@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 import emoglot
-from emoglot import DataError, EmotionClassifier, ModelError, TrainingError
+from emoglot import DataError, EmotionClassifier, ModelError, TrainingError, UsageError
 from emoglot.evaluate import evaluate_model
 from emoglot.labels import SEMEVAL_LABELS
 from tests.conftest import LABELS, QUICK, SENTENCES, make_dataset
+
+# Sixteen sentences leave few to choose thresholds; the warning that says so has a test of its own.
+pytestmark = pytest.mark.filterwarnings("ignore:no row that chooses thresholds")
 
 TEXTS = [text for text, _, _ in SENTENCES]
 NAMES = [names for _, _, names in SENTENCES]
@@ -156,6 +159,11 @@ def test_a_long_text_says_that_only_its_beginning_was_read(trained):
     assert not short.truncated
 
 
+def test_texts_may_come_from_a_generator(trained):
+    assert trained.predict(text for text in TEXTS) == trained.predict(TEXTS)
+    assert fit(NAMES, (text for text in TEXTS)).labels_ == LABELS
+
+
 @pytest.mark.parametrize("text", [None, 3, 2.5, b"bytes", ["nested"], float("nan")])
 def test_what_is_no_text_is_refused_with_its_place(trained, text):
     for call in (trained.predict, trained.predict_proba):
@@ -193,13 +201,18 @@ def test_the_words_are_found_where_they_stand(trained):
     ("labels", "texts", "error", "rule"),
     [
         ([], [], DataError, "at least one label"),
-        (np.zeros((0, 11)), [], DataError, "at least 2 rows"),
+        (np.zeros((0, 11)), [], DataError, "at least 2 different texts"),
         ([set()] * 16, TEXTS, DataError, "at least one label"),
         (np.zeros((16, 11)), TEXTS, TrainingError, "no training row has any label"),
-        (np.full((16, 11), np.nan), TEXTS, DataError, "at least 2 rows"),
+        (np.full((16, 11), np.nan), TEXTS, DataError, "at least 2 different texts"),
         ([{"joy"}], TEXTS, DataError, "16 texts and 1 rows"),
-        (np.zeros((16, 3)), TEXTS, DataError, "the names of its columns"),
-        ([{"joy"}] * 10, [""] * 10, TrainingError, "no training text has a token"),
+        (np.full((16, 11), "joy"), TEXTS, DataError, "holds numbers"),
+        ([[0, 1], [1]] * 8, TEXTS, DataError, "the names of its 2 columns"),
+        (None, TEXTS, DataError, "one set of names for each text, got None"),
+        ("joy", TEXTS, DataError, "one set of names for each text, got 'joy'"),
+        (NAMES, None, DataError, "a list of strings, got NoneType"),
+        (np.zeros((16, 3)), TEXTS, DataError, "the names of its 3 columns"),
+        ([{"joy"}] * 10, [" " * count for count in range(10)], TrainingError, "no training text has a token"),
     ],
 )
 def test_what_cannot_be_learnt_from_is_refused(labels, texts, error, rule):
@@ -212,6 +225,19 @@ def test_a_label_outside_the_set_is_refused():
         fit([{"envy"}] * 16, labels=LABELS)
     with pytest.raises(DataError, match="'envy' in row 0 is not in the label set"):
         fit(NAMES, validation=(TEXTS, [{"envy"}] * 16))
+
+
+@pytest.mark.parametrize("validation", [TEXTS, (TEXTS,), {"texts": TEXTS}])
+def test_a_validation_set_is_a_pair(validation):
+    with pytest.raises(DataError, match=r"validation is a pair \(texts, labels\)"):
+        fit(NAMES, validation=validation)
+
+
+def test_a_config_is_a_config():
+    with pytest.raises(UsageError, match=r"config is an emoglot.Config, got \{\}"):
+        EmotionClassifier("tiny", config={})
+    with pytest.raises(DataError, match="a label set is a list of names, got the string 'joy'"):
+        EmotionClassifier("tiny", labels="joy")
 
 
 def test_an_untrained_model_says_so():

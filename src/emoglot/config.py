@@ -33,8 +33,8 @@ class HeadConfig:
 
     def __post_init__(self) -> None:
         _check_choice("head.kind", self.kind, HEAD_KINDS)
-        _check_range("head.hidden", self.hidden, 1, 4096)
-        _check_range("head.layers", self.layers, 1, 8)
+        _check_count("head.hidden", self.hidden, 1, 4096)
+        _check_count("head.layers", self.layers, 1, 8)
         _check_range("head.dropout", self.dropout, 0, 0.95)
 
 
@@ -79,12 +79,12 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         _check_range("training.learning_rate", self.learning_rate, 1e-8, 10)
         _check_range("training.weight_decay", self.weight_decay, 0, 1)
-        _check_range("training.batch_size", self.batch_size, 1, 65536)
-        _check_range("training.max_epochs", self.max_epochs, 1, 100_000)
-        _check_range("training.patience", self.patience, 1, 100_000)
+        _check_count("training.batch_size", self.batch_size, 1, 65536)
+        _check_count("training.max_epochs", self.max_epochs, 1, 100_000)
+        _check_count("training.patience", self.patience, 1, 100_000)
         _check_range("training.validation_fraction", self.validation_fraction, 0.01, 0.9)
         _check_range("training.thresholding_fraction", self.thresholding_fraction, 0.01, 0.9)
-        _check_range("training.seed", self.seed, 0, 2**31 - 1)
+        _check_count("training.seed", self.seed, 0, 2**31 - 1)
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ class WideConfig:
     regularisation: float = 3.0  # the inverse strength C of the logistic regression; 1 and 10 did worse on E-c
 
     def __post_init__(self) -> None:
-        _check_range("wide.buckets", self.buckets, 1, 2**24)
-        _check_range("wide.word_ngrams", self.word_ngrams, 1, 5)
-        _check_range("wide.char_ngrams", self.char_ngrams, 1, 8)
+        _check_count("wide.buckets", self.buckets, 1, 2**24)
+        _check_count("wide.word_ngrams", self.word_ngrams, 1, 5)
+        _check_count("wide.char_ngrams", self.char_ngrams, 1, 8)
         _check_range("wide.regularisation", self.regularisation, 1e-6, 1e6)
 
 
@@ -195,5 +195,13 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise UsageError(f"{name} must be a number, got {value!r}")
     if not low <= value <= high:
         raise UsageError(f"{name} must be in [{low:g}, {high:g}], got {value!r}")
+
+
+def _check_count(name: str, value: int, low: int, high: int) -> None:
+    if not isinstance(value, int):
+        raise UsageError(f"{name} must be a whole number, got {value!r}")
+    _check_range(name, value, low, high)

@@ -34,6 +34,8 @@ PLUTCHIK_LABELS = ("anger", "anticipation", "disgust", "fear", "joy", "sadness",
 
 def check_names(names: Iterable[str]) -> tuple[str, ...]:
     """Return the label names as a tuple, refusing none, an empty one or one given twice."""
+    if isinstance(names, str):
+        raise DataError(f"a label set is a list of names, got the string {names!r}")
     labels = tuple(names)
     if not labels:
         raise DataError("a label set needs at least one label, got none: name the labels or give labelled rows")
@@ -48,18 +50,22 @@ def check_names(names: Iterable[str]) -> tuple[str, ...]:
 
 def to_targets(rows: Any, labels: Sequence[str]) -> Targets:
     """Turn sets of names, or an array of 0, 1 and NaN (unknown), into targets with one column per label."""
-    if isinstance(rows, np.ndarray):
+    if is_array_like(rows):
         return _targets_from_array(rows, len(labels))
-    rows = list(rows)
-    if rows and all(isinstance(row, (list, tuple)) and _is_numeric(row) for row in rows):
-        return _targets_from_array(np.asarray(rows, dtype=np.float64), len(labels))
-    return _targets_from_names(rows, labels)
+    return _targets_from_names(_as_rows(rows), labels)
+
+
+def is_array_like(rows: Any) -> bool:
+    """Say whether labels come as numbers: an array, or lists of numbers."""
+    if isinstance(rows, np.ndarray):
+        return True
+    return isinstance(rows, (list, tuple)) and len(rows) > 0 and all(_is_numeric(row) for row in rows)
 
 
 def label_names(rows: Iterable[Any]) -> tuple[str, ...]:
     """Collect the names used in rows of names: the E-c order if they are all among its labels, else sorted."""
     used: set[str] = set()
-    for index, row in enumerate(rows):
+    for index, row in enumerate(_as_rows(rows)):
         used.update(_names_of(row, index))
     if used <= set(SEMEVAL_LABELS):
         return tuple(name for name in SEMEVAL_LABELS if name in used)
@@ -71,22 +77,32 @@ def names_where(chosen: NDArray[np.bool_], labels: Sequence[str]) -> tuple[str, 
     return tuple(name for name, is_chosen in zip(labels, chosen, strict=True) if is_chosen)
 
 
-def _is_numeric(row: Sequence[Any]) -> bool:
-    return len(row) > 0 and all(isinstance(value, (int, float, np.number)) for value in row)
+def _as_rows(rows: Any) -> list[Any]:
+    if isinstance(rows, str) or not isinstance(rows, Iterable):
+        raise DataError(f"labels are a list with one set of names for each text, got {rows!r}")
+    return list(rows)
 
 
-def _targets_from_array(array: NDArray[Any], width: int) -> Targets:
+def _is_numeric(row: Any) -> bool:
+    is_list = isinstance(row, (list, tuple, np.ndarray)) and len(row) > 0
+    return is_list and all(isinstance(value, (int, float, np.number)) for value in row)
+
+
+def _targets_from_array(rows: Any, width: int) -> Targets:
+    try:
+        array = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"an array of labels holds numbers, as many in each row: {error}") from error
     if array.ndim != 2 or array.shape[1] != width:
         raise DataError(f"a label array must have the shape (rows, {width}), one column per label, got {array.shape}")
-    values = array.astype(np.float64)
-    unknown = np.isnan(values)
-    wrong = ~unknown & (values != 0) & (values != 1)
+    unknown = np.isnan(array)
+    wrong = ~unknown & (array != 0) & (array != 1)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise DataError(
-            f"a label must be 0, 1 or NaN for unknown, got {values[row, column]:g} in row {row}, column {column}"
+            f"a label must be 0, 1 or NaN for unknown, got {array[row, column]:g} in row {row}, column {column}"
         )
-    return np.where(unknown, UNKNOWN, np.nan_to_num(values)).astype(np.int8)
+    return np.where(unknown, UNKNOWN, np.nan_to_num(array)).astype(np.int8)
 
 
 def _targets_from_names(rows: Sequence[Any], labels: Sequence[str]) -> Targets:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,9 @@ from emoglot.config import Config
 from emoglot.data.dataset import Dataset
 from emoglot.encoders import Encoder, load_encoder
 from emoglot.encoders.store import cache_folder
-from emoglot.errors import DataError, EncoderError, MissingExtraError, ModelError
+from emoglot.errors import DataError, EncoderError, MissingExtraError, ModelError, UsageError
 from emoglot.features import FeatureCache, Features, Progress, extract_features
-from emoglot.labels import SEMEVAL_LABELS, check_names, label_names, names_where, to_targets
+from emoglot.labels import SEMEVAL_LABELS, check_names, is_array_like, label_names, names_where, to_targets
 from emoglot.persist import ModelState
 from emoglot.runtime import HeadRuntime, score
 from emoglot.text import normalise, normalise_text
@@ -55,7 +56,7 @@ class EmotionClassifier:
 
     def __init__(
         self,
-        encoder: str | Encoder = "xlm-roberta-large",
+        encoder: str | os.PathLike[str] | Encoder = "xlm-roberta-large",
         *,
         labels: Sequence[str] | None = None,
         config: Config | None = None,
@@ -63,6 +64,8 @@ class EmotionClassifier:
         cache: Path | str | None = None,
     ) -> None:
         """Choose an encoder by name, folder or instance; `cache` is where `fit` keeps token vectors between runs."""
+        if config is not None and not isinstance(config, Config):
+            raise UsageError(f"config is an emoglot.Config, got {config!r}: Config.from_dict(…) makes one")
         self.config = config or Config()
         if wide is not None:
             self.config = replace(self.config, wide=replace(self.config.wide, enabled=wide))
@@ -95,9 +98,9 @@ class EmotionClassifier:
 
     def fit(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         labels: Any,
-        validation: tuple[Sequence[str], Any] | None = None,
+        validation: tuple[Iterable[str], Any] | None = None,
         *,
         on_features: Progress | None = None,
         on_epoch: Callable[[Epoch], None] = lambda epoch: None,
@@ -105,7 +108,11 @@ class EmotionClassifier:
         """Train on texts with sets of label names, or a 0/1 array in which NaN means not annotated."""
         names = self._label_names(labels)
         training = _to_dataset(texts, labels, names)
-        held_out = _to_dataset(*validation, names) if validation is not None else None
+        held_out = None
+        if validation is not None:
+            if not isinstance(validation, tuple) or len(validation) != 2:
+                raise DataError(f"validation is a pair (texts, labels), got {type(validation).__name__}")
+            held_out = _to_dataset(*validation, names)
         return self.fit_datasets(training, held_out, on_features=on_features, on_epoch=on_epoch)
 
     def fit_datasets(
@@ -121,21 +128,20 @@ class EmotionClassifier:
 
         A run that was interrupted goes on from `checkpoint`, a file, to the very weights it would have come to.
         """
-        from emoglot.fit import fit_model  # torch is needed from here on, not before
+        from emoglot.fit import fit_parts, prepare  # torch is needed from here on, not before
 
         cache = FeatureCache(self._cache_root, self._encoder)
-        self._state = fit_model(
-            self._encoder, training, validation, self.config, cache, on_features, on_epoch, checkpoint
-        )
+        parts = prepare(self._encoder, training, validation, self.config, cache, on_features)
+        self._state = fit_parts(parts, self._encoder, self.config, on_epoch, checkpoint)
         self._runtime = HeadRuntime(self._state.graph)
         return self
 
-    def predict_proba(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """Give the scores, float32 (texts, labels); a text without a word in it scores 0 throughout."""
         scores = [scores for scores, _, _ in self._score_chunks(texts)]
         return np.concatenate([np.empty((0, len(self.labels_)), np.float32), *scores])
 
-    def predict(self, texts: Sequence[str]) -> list[Prediction]:
+    def predict(self, texts: Iterable[str]) -> list[Prediction]:
         """Give the labels of every text, possibly none."""
         state = self._trained_state()
         predictions = []
@@ -167,9 +173,9 @@ class EmotionClassifier:
         persist.write_model(self._trained_state(), target, __version__)
         return target
 
-    def _score_chunks(self, texts: Sequence[str]) -> Iterator[tuple[NDArray[np.float32], list[str], Features]]:
+    def _score_chunks(self, texts: Iterable[str]) -> Iterator[tuple[NDArray[np.float32], list[str], Features]]:
         """Score texts piece by piece, so that memory does not grow with the list."""
-        _check_texts(texts)
+        texts = _check_texts(texts)
         state = self._trained_state()
         assert self._runtime is not None
         for start in range(0, len(texts), CHUNK):
@@ -185,12 +191,12 @@ class EmotionClassifier:
     def _label_names(self, labels: Any) -> tuple[str, ...]:
         if self._given_labels is not None:
             return self._given_labels
-        if isinstance(labels, np.ndarray):
-            if labels.ndim == 2 and labels.shape[1] == len(SEMEVAL_LABELS):
+        if is_array_like(labels):
+            width = len(labels[0]) if len(labels) and np.ndim(labels[0]) else np.shape(labels)[-1]
+            if width == len(SEMEVAL_LABELS):
                 return SEMEVAL_LABELS
             raise DataError(
-                f"an array of labels needs the names of its columns, got the shape {labels.shape} and no names: "
-                f"EmotionClassifier(..., labels=[...])"
+                f"an array of labels needs the names of its {width} columns: EmotionClassifier(..., labels=[...])"
             )
         return check_names(label_names(labels))
 
@@ -208,7 +214,7 @@ class EmotionClassifier:
         return classifier
 
 
-def load(folder: Path | str, *, encoder: str | Encoder | None = None) -> EmotionClassifier:
+def load(folder: Path | str, *, encoder: str | os.PathLike[str] | Encoder | None = None) -> EmotionClassifier:
     """Load a trained model; `encoder` says where its encoder is now, if it has moved."""
     state = persist.read_model(Path(folder))
     try:
@@ -228,8 +234,8 @@ def load(folder: Path | str, *, encoder: str | Encoder | None = None) -> Emotion
     return EmotionClassifier._from_state(state, found)
 
 
-def _to_dataset(texts: Sequence[str], labels: Any, names: tuple[str, ...]) -> Dataset:
-    _check_texts(texts)
+def _to_dataset(texts: Iterable[str], labels: Any, names: tuple[str, ...]) -> Dataset:
+    texts = _check_texts(texts)
     targets = to_targets(labels, names)
     if len(targets) != len(texts):
         raise DataError(f"every text needs its labels, got {len(texts)} texts and {len(targets)} rows of labels")
@@ -237,12 +243,14 @@ def _to_dataset(texts: Sequence[str], labels: Any, names: tuple[str, ...]) -> Da
     return Dataset(tuple(texts), targets, names, languages=unknown, sources=("given",) * len(texts))
 
 
-def _check_texts(texts: Sequence[str]) -> None:
-    if isinstance(texts, (str, bytes)):
-        raise DataError(f"texts are a list of strings, got one {type(texts).__name__}: put it in a list")
+def _check_texts(texts: Iterable[str]) -> Sequence[str]:
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+        raise DataError(f"texts are a list of strings, got {type(texts).__name__}: put it in a list")
+    texts = texts if isinstance(texts, (list, tuple)) else list(texts)
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise DataError(f"a text is a string, got {text!r} ({type(text).__name__}) at index {index}")
+    return texts
 
 
 def _is_truncated(text: str, spans: NDArray[np.int32]) -> bool:
