@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.config import Config
+from emoglot.config import Config, TrainingConfig
 from emoglot.data.dataset import Dataset
 from emoglot.data.split import stratified_split
 from emoglot.encoders import Encoder
@@ -22,7 +22,7 @@ from emoglot.metrics import evaluate_languages
 from emoglot.persist import ModelState
 from emoglot.runtime import HeadRuntime, score
 from emoglot.text import normalise_text
-from emoglot.thresholds import choose_thresholds, decide
+from emoglot.thresholds import NEVER, choose_thresholds, decide
 from emoglot.wide import WideChannel, fit_wide, match_spread
 
 try:
@@ -34,7 +34,7 @@ except ImportError as missing:
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """The rows of one split in every form that training needs."""
 
     data: Dataset
@@ -43,51 +43,79 @@ class _Part:
 
     @property
     def targets(self) -> Targets:
+        """What is known of the labels."""
         return self.data.targets
 
     def labelled(self) -> Labelled:
+        """Give what the network is trained and measured on."""
         return Labelled(self.features, self.targets)
 
-    def select(self, rows: NDArray[np.int64]) -> _Part:
-        return _Part(self.data.select(rows), [self.texts[row] for row in rows], self.features.select(rows))
+    def select(self, rows: NDArray[np.int64]) -> Part:
+        """Take the rows with these indices."""
+        return Part(self.data.select(rows), [self.texts[row] for row in rows], self.features.select(rows))
 
 
-def fit_model(
+@dataclass(frozen=True)
+class Parts:
+    """What a training needs, encoded: no row is in more than one part."""
+
+    training: Part
+    stopping: Part
+    thresholding: Part
+
+    def all(self) -> tuple[Part, Part, Part]:
+        """Give the three in order."""
+        return self.training, self.stopping, self.thresholding
+
+
+def prepare(
     encoder: Encoder,
     training: Dataset,
     validation: Dataset | None,
     config: Config,
     cache: FeatureCache,
-    on_features: Progress | None,
-    on_epoch: Callable[[Epoch], None],
+    on_features: Progress | None = None,
+) -> Parts:
+    """Check, split, normalise and encode the data; many trainings can follow."""
+    training, validation = _check_data(training, validation, config)
+    data = _stack(training, validation)
+    texts = [normalise_text(text) for text in data.texts]
+    # Both sets at once, so that one progress bar tells the whole truth.
+    whole = Part(data, texts, extract_features(encoder, texts, cache, on_features))
+    held_out = whole.select(np.arange(len(training), len(data)))
+    settings = config.training
+    stopping, thresholding = _split(held_out.data, settings.thresholding_fraction, settings)
+    return Parts(whole.select(np.arange(len(training))), held_out.select(stopping), held_out.select(thresholding))
+
+
+def fit_parts(
+    parts: Parts,
+    encoder: Encoder,
+    config: Config,
+    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     checkpoint_file: Path | None = None,
 ) -> ModelState:
-    """Train a model; no row serves in more than one of training, stopping and thresholding."""
-    train_data, validation_data = _check_data(training, validation, config)
-    whole = _prepare(encoder, train_data, validation_data, cache, on_features)
-    train_part = whole.select(np.arange(len(train_data)))
-    held_out = whole.select(np.arange(len(train_data), len(whole.data)))
-    stopping_rows, thresholding_rows = _split(held_out.data, config.training.thresholding_fraction, config)
-    stopping, thresholding = held_out.select(stopping_rows), held_out.select(thresholding_rows)
-
-    checkpoint = None
-    if checkpoint_file:
-        key = (encoder.fingerprint, whole.data.fingerprint, len(train_data), config.to_dict())
-        checkpoint = Checkpoint(checkpoint_file, key)
-    trained = train_head(
-        train_part.labelled(), stopping.labelled(), thresholding.labelled(), config, on_epoch, checkpoint
-    )
+    """Train a model on prepared parts."""
+    checkpoint = Checkpoint(checkpoint_file, _run_key(parts, encoder, config)) if checkpoint_file else None
+    labelled = [part.labelled() for part in parts.all()]
+    trained = train_head(labelled[0], labelled[1], labelled[2], config, on_epoch, checkpoint)
     weights, wide = trained.weights, None
     if config.wide.enabled:
-        weights, wide = _add_wide(trained, train_part, stopping, config)
+        weights, wide = _add_wide(trained, parts, config)
     graph = compile_head(config.head, weights)
     runtime = HeadRuntime(graph)
-    thresholding_scores = score(runtime, wide, thresholding.features, thresholding.texts)
-    thresholds = choose_thresholds(thresholding_scores, thresholding.targets)
-    stopping_scores = score(runtime, wide, stopping.features, stopping.texts)
-    chosen = decide(stopping_scores, thresholds, single_label=config.task == "single-label")
+    labels = parts.training.data.labels
+    single_label = config.task == "single-label"
+    thresholding = _with_tokens(parts.thresholding)
+    thresholds = choose_thresholds(
+        score(runtime, wide, thresholding.features, thresholding.texts), thresholding.targets
+    )
+    if not single_label:
+        _warn_of_silent_labels(thresholds, parts.training.data)
+    scores = score(runtime, wide, parts.stopping.features, parts.stopping.texts)
+    chosen = decide(scores, thresholds, single_label=single_label)
     return ModelState(
-        labels=train_data.labels,
+        labels=labels,
         thresholds=thresholds,
         config=config,
         encoder_name=encoder.name,
@@ -95,75 +123,107 @@ def fit_model(
         weights=weights,
         graph=graph,
         wide=wide,
-        training=_training_record(
-            trained, {"training": train_part, "stopping": stopping, "thresholding": thresholding}
-        ),
-        metrics=asdict(evaluate_languages(stopping.targets, chosen, train_data.labels, stopping.data.languages)),
+        training=_training_record(trained, parts),
+        metrics=asdict(evaluate_languages(parts.stopping.targets, chosen, labels, parts.stopping.data.languages)),
     )
 
 
 def _check_data(training: Dataset, validation: Dataset | None, config: Config) -> tuple[Dataset, Dataset]:
     """Refuse what nothing can be learnt from; cut a validation set from the training rows where none is given."""
     training = training.annotated()
-    if validation is None:
-        kept, held_out = _split(training, config.training.validation_fraction, config)
-        training, validation = training.select(kept), training.select(held_out)
-    validation = validation.with_labels(training.labels).annotated()
-    for name, part in (("training", training), ("validation", validation)):
-        if len(part) < 2:
-            raise DataError(f"the {name} set needs at least 2 rows with known labels, got {len(part)}")
-    positives = (training.targets == 1).sum(axis=0)
-    if not positives.any():
+    if len(training) and not (training.targets == 1).any():
         raise TrainingError("no training row has any label: there is nothing to learn; is the right column read?")
-    absent = [name for name, count in zip(training.labels, positives, strict=True) if count == 0]
+    if validation is None:
+        kept, held_out = _split(training, config.training.validation_fraction, config.training)
+        training, validation = training.select(kept), training.select(held_out)
+    given_labels = validation.labels
+    validation = validation.with_labels(training.labels).annotated()
+    if not len(validation) and not set(given_labels) & set(training.labels):
+        raise DataError(
+            f"training and validation must have labels in common, got {', '.join(training.labels)} "
+            f"and {', '.join(given_labels)}"
+        )
+    for name, part in (("training", training), ("validation", validation)):
+        if len(part) < 2:  # a validation set is split in two
+            raise DataError(f"the {name} set needs at least 2 rows with known labels, got {len(part)}")
+        if config.task == "single-label" and ((part.targets == 1).sum(axis=1) > 1).any():
+            raise DataError(f"a single-label task needs at most one label a row, got several in the {name} set")
+    absent = [name for name, column in zip(training.labels, training.targets.T, strict=True) if 1 not in column]
     if absent:
-        warnings.warn(f"no training row is labelled {', '.join(absent)}: expect no such prediction", stacklevel=4)
-    if config.task == "single-label" and ((training.targets == 1).sum(axis=1) > 1).any():
-        raise DataError("a single-label task needs at most one label a row, got a row with several: use multi-label")
+        _warn(f"no training row is labelled {', '.join(absent)}: expect no such prediction")
+    shared = len(set(training.texts) & set(validation.texts))
+    if shared:
+        _warn(f"{shared} texts are in both training and validation: the figures will be too good")
     return training, validation
 
 
-def _split(data: Dataset, fraction: float, config: Config) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    if len(data) < 2:
-        raise DataError(f"at least 2 rows with known labels are needed to split a set, got {len(data)}")
-    return stratified_split(data.targets, fraction, config.training.seed, groups=data.languages)
+def _split(data: Dataset, fraction: float, settings: TrainingConfig) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Split rows in two, stratified by label and language; copies of one text stay on one side."""
+    first_row: dict[str, int] = {}
+    representative = np.array([first_row.setdefault(text, row) for row, text in enumerate(data.texts)], dtype=np.int64)
+    rows = np.unique(representative)
+    if len(rows) < 2:
+        raise DataError(f"at least 2 different texts with known labels are needed to split a set, got {len(rows)}")
+    languages = [data.languages[row] for row in rows]
+    _, second = stratified_split(data.targets[rows], fraction, settings.seed, groups=languages)
+    in_second = np.isin(representative, rows[second])
+    return np.flatnonzero(~in_second), np.flatnonzero(in_second)
 
 
-def _prepare(
-    encoder: Encoder, training: Dataset, validation: Dataset, cache: FeatureCache, progress: Progress | None
-) -> _Part:
-    """Normalise and encode both sets together, so that one progress bar tells the whole truth."""
-    data = Dataset(
+def _stack(training: Dataset, validation: Dataset) -> Dataset:
+    return Dataset(
         training.texts + validation.texts,
         np.concatenate([training.targets, validation.targets]),
         training.labels,
         training.languages + validation.languages,
         training.sources + validation.sources,
     )
-    texts = [normalise_text(text) for text in data.texts]
-    return _Part(data, texts, extract_features(encoder, texts, cache, progress))
 
 
-def _add_wide(
-    trained: Trained, training: _Part, stopping: _Part, config: Config
-) -> tuple[dict[str, NDArray[np.float32]], WideChannel]:
+def _add_wide(trained: Trained, parts: Parts, config: Config) -> tuple[dict[str, NDArray[np.float32]], WideChannel]:
     """Fit the n-grams apart, bring them to the network's scale on held-out rows, and give each channel half a say.
 
     The halves are folded into the weights, so that prediction only adds.
     """
-    channel = fit_wide(training.texts, training.targets, config.wide)
+    channel = fit_wide(parts.training.texts, parts.training.targets, config.wide)
+    stopping = _with_tokens(parts.stopping)
     network = HeadRuntime(compile_head(config.head, trained.weights)).logits(stopping.features)
-    has_tokens = stopping.features.lengths > 0
-    channel = match_spread(channel, channel.logits(stopping.texts)[has_tokens], network[has_tokens])
+    channel = match_spread(channel, channel.logits(stopping.texts), network)
     half = np.full(network.shape[1], 0.5, dtype=np.float32)
     halved = {name: trained.weights[name] * np.float32(0.5) for name in ("output.weight", "output.bias")}
     return trained.weights | halved, channel.rescaled(half, np.zeros_like(half))
 
 
-def _training_record(trained: Trained, parts: dict[str, _Part]) -> dict[str, Any]:
+def _warn_of_silent_labels(thresholds: NDArray[np.float64], training: Dataset) -> None:
+    """Name the labels that were learnt but will never be given, for want of a row to choose their threshold."""
+    columns = zip(training.labels, thresholds, training.targets.T, strict=True)
+    silent = [name for name, threshold, column in columns if threshold == NEVER and 1 in column]
+    if silent:
+        _warn(
+            f"no row that chooses thresholds is labelled {', '.join(silent)}, so the model will never say so: "
+            "give more validation rows, or raise training.thresholding_fraction"
+        )
+
+
+def _with_tokens(part: Part) -> Part:
+    """Leave out texts without a word: they score 0 by definition, whatever the model."""
+    return part.select(np.flatnonzero(part.features.lengths))
+
+
+def _run_key(parts: Parts, encoder: Encoder, config: Config) -> Any:
+    """Name everything that the weights depend on."""
+    return [encoder.fingerprint, [part.data.fingerprint for part in parts.all()], config.to_dict()]
+
+
+def _training_record(trained: Trained, parts: Parts) -> dict[str, Any]:
+    names = ("training", "stopping", "thresholding")
     return {
-        "data": {name: part.data.summary() for name, part in parts.items()},
+        "data": {name: part.data.summary() for name, part in zip(names, parts.all(), strict=True)},
         "best_epoch": trained.best_epoch,
         "epochs": len(trained.history),
         "history": [asdict(epoch) for epoch in trained.history],
     }
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, stacklevel=2)

@@ -38,6 +38,11 @@ class Labelled:
     def __len__(self) -> int:
         return len(self.features)
 
+    def with_tokens(self) -> Labelled:
+        """Leave out texts without tokens: they teach nothing, and score 0 by definition."""
+        rows = np.flatnonzero(self.features.lengths)
+        return Labelled(self.features.select(rows), self.targets[rows])
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -67,8 +72,8 @@ def train_head(
     checkpoint: Checkpoint | None = None,
 ) -> Trained:
     """Train until macro-F1 on `stopping`, cut by `thresholding`, has not risen for `patience` epochs."""
-    rows = np.flatnonzero(training.features.lengths)  # a text without tokens teaches nothing
-    if not len(rows):
+    training, thresholding = training.with_tokens(), thresholding.with_tokens()
+    if not len(training):
         raise TrainingError("no training text has a token left after normalisation: are the texts in the right column?")
     trainer = _Trainer(training, config)
     trained = Trained({}, (), best_epoch=0)
@@ -79,7 +84,7 @@ def train_head(
             trained = _resume(trainer, *found)
         while not _is_finished(trained, config):
             began = time.perf_counter()
-            loss = trainer.run_epoch(rows, number=len(trained.history) + 1)
+            loss = trainer.run_epoch(number=len(trained.history) + 1)
             score = _validation_score(trainer, stopping, thresholding, config)
             epoch = Epoch(len(trained.history) + 1, loss, score, time.perf_counter() - began)
             trained = _after(trained, epoch, trainer)
@@ -132,11 +137,11 @@ class _Trainer:
         positives = (self._training.targets == 1).sum(axis=0)
         self._weighting: Weighting = make_weighting(self._config.loss, positives)
 
-    def run_epoch(self, rows: NDArray[np.int64], number: int) -> float:
+    def run_epoch(self, number: int) -> float:
         """Take one step per batch and give the mean loss."""
         self._head.train()
         settings = self._config.training
-        order = np.random.default_rng((settings.seed, number)).permutation(rows)
+        order = np.random.default_rng((settings.seed, number)).permutation(len(self._training))
         losses = []
         for batch in pooled_batches(order, self._training.features.lengths, settings.batch_size):
             vectors, lengths = self._pad(self._training.features, batch)
