@@ -150,6 +150,7 @@ def test_predict_as_a_table(run: Run, model_folder: Path, trained: EmotionClassi
         assert following == ", ".join(others[:2])
 
 
+@pytest.mark.filterwarnings("ignore:no row that chooses thresholds")
 def test_explain_puts_the_pieces_of_a_word_together(run: Run, xlmr_folder: Path, tmp_path: Path) -> None:
     config = QUICK_CONFIG.override({"training.max_epochs": 1})
     model = EmotionClassifier(str(xlmr_folder), config=config, cache=tmp_path / "cache").fit_datasets(make_dataset(2))
@@ -288,6 +289,7 @@ def test_a_reader_that_goes_away(options: tuple[str, ...], model_folder: Path) -
 # train
 
 
+@pytest.mark.filterwarnings("ignore:no row that chooses thresholds")
 def test_train_then_predict(run: Run, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "model"
     result = run("train", "--encoder", "tiny", "--train", table, "--out", out, *QUICK, "--seed", 3)
@@ -304,6 +306,7 @@ def test_train_then_predict(run: Run, table: Path, tmp_path: Path) -> None:
     assert record["scores"] == model.predict(["so happy"])[0].scores
 
 
+@pytest.mark.filterwarnings("ignore:64 texts are in both")
 def test_train_with_all_its_options(run: Run, table: Path, tmp_path: Path) -> None:
     (tmp_path / "quick.toml").write_text("[head]\nhidden = 4\nlayers = 1\n[training]\nmax_epochs = 9", encoding="utf-8")
     settings = ["--config", tmp_path / "quick.toml", "--set", "training.max_epochs=1", "--set", "wide.buckets=64"]
@@ -412,7 +415,9 @@ def test_an_encoder_that_is_not_there(run: Run, table: Path, tmp_path: Path) -> 
 
 
 def test_nothing_to_learn(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "none.tsv").write_text("text\tjoy\n" + "so happy\t0\n" * 20, encoding="utf-8")
+    (tmp_path / "none.tsv").write_text(
+        "text\tjoy\n" + "".join(f"so happy {row}\t0\n" for row in range(20)), encoding="utf-8"
+    )
     arguments = ["--train", tmp_path / "none.tsv", "--out", tmp_path / "model"]
     check_error(run("train", "--encoder", "tiny", *arguments), TRAINING, "nothing to learn")
     assert not (tmp_path / "model").exists()
@@ -538,3 +543,22 @@ def test_encoders_export(run: Run, xlmr_folder: Path, tmp_path: Path, monkeypatc
     assert listed[name]["installed"]
     check_error(run("encoders", "export", name), ENCODER, "runs without torch already")
     check_error(run("encoders", "export", xlmr_folder, "--quantize", "int8"), USAGE, "exists already")
+
+
+@pytest.mark.filterwarnings("ignore:no row that chooses thresholds", "ignore:.* texts are in both")
+def test_a_label_that_a_file_never_names_is_absent_there_not_unknown(run: Run, table: Path, tmp_path: Path) -> None:
+    """What the model knows, a file with a column of names could have said."""
+    out = tmp_path / "model"
+    assert run("train", "--encoder", "tiny", "--train", table, "--out", out, *QUICK).code == 0
+    header, *rows = table.read_text(encoding="utf-8").splitlines()
+    without = [row for row in rows if "love" not in row.split("\t")[-1]]
+    data = tmp_path / "without-love.tsv"
+    data.write_text("\n".join([header, *without]) + "\n", encoding="utf-8")
+    figures = json.loads(run("evaluate", "--model", out, "--data", data, "--json").out)["overall"]
+    assert figures["per_class"]["love"]["support"] == 0
+    result = run(
+        "train", "--encoder", "tiny", "--train", table, "--validation", data, "--out", tmp_path / "two", *QUICK
+    )
+    assert result.code == 0
+    recorded = json.loads((tmp_path / "two" / "model.json").read_text(encoding="utf-8"))["training"]["data"]
+    assert recorded["stopping"]["known"]["love"] == recorded["stopping"]["rows"]

@@ -29,13 +29,12 @@ def evaluate(
     language_column: options.LanguageColumn = None,
 ) -> None:
     """Measure a model: macro-F1, micro-F1 and Jaccard, for each label and language."""
-    columns = (format_, skip_bad, text_column, label_columns, labels_column, language_column)
-    dataset = options.read_all(data, *columns)
-
     from emoglot.evaluate import evaluate_model
     from emoglot.model import load
 
-    result = evaluate_model(load(model, encoder=encoder), dataset)
+    classifier = load(model, encoder=encoder)
+    reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
+    result = evaluate_model(classifier, options.read_all(data, reading, classifier.labels_))
     if as_json:
         typer.echo(json.dumps(asdict(result)))
     else:

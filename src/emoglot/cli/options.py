@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,32 +26,29 @@ EncoderOption = Annotated[str | None, typer.Option("--encoder", help="Where the 
 _SHOWN_BAD_LINES = 5
 
 
-def read_all(
-    paths: Sequence[Path],
-    format_name: str | None,
-    skip_bad: bool,
-    text_column: str | None,
-    label_columns: str | None,
-    labels_column: str | None,
-    language_column: str | None,
-) -> Dataset:
+@dataclass(frozen=True)
+class Reading:
+    """How data files are to be read."""
+
+    format: str | None
+    skip_bad: bool
+    text_column: str | None
+    label_columns: str | None
+    labels_column: str | None
+    language_column: str | None
+
+    def options(self) -> dict[str, Any]:
+        """Give the arguments of `emoglot.read`."""
+        names = [name.strip() for name in self.label_columns.split(",")] if self.label_columns else None
+        return {**asdict(self), "label_columns": names}
+
+
+def read_all(paths: Sequence[Path], reading: Reading, known_labels: Sequence[str] = ()) -> Dataset:
     """Read and concatenate data files, saying what was dropped."""
     from emoglot.data import read
     from emoglot.data.dataset import concatenate
 
-    columns = [name.strip() for name in label_columns.split(",")] if label_columns else None
-    data = concatenate(
-        read(
-            path,
-            format=format_name,
-            skip_bad=skip_bad,
-            text_column=text_column,
-            label_columns=columns,
-            labels_column=labels_column,
-            language_column=language_column,
-        )
-        for path in paths
-    )
+    data = concatenate(read(path, **reading.options(), known_labels=known_labels) for path in paths)
     if data.bad_lines:
         warn(f"dropped {len(data.bad_lines)} malformed lines of {len(data) + len(data.bad_lines)}:")
         for bad in data.bad_lines[:_SHOWN_BAD_LINES]:

@@ -49,9 +49,9 @@ def train(
     if wide is not None:
         overrides["wide.enabled"] = wide
     settings = settings.override(overrides)
-    columns = (format_, skip_bad, text_column, label_columns, labels_column, language_column)
-    training_data = options.read_all(train, *columns)
-    validation_data = options.read_all(validation, *columns) if validation else None
+    reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
+    training_data = options.read_all(train, reading)
+    validation_data = options.read_all(validation, reading, training_data.labels) if validation else None
 
     from emoglot.model import EmotionClassifier
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -66,10 +67,12 @@ def read(
     labels_column: str | None = None,
     language_column: str | None = None,
     language: str | None = None,
+    known_labels: Sequence[str] = (),
 ) -> Dataset:
     """Read a data file; its format, one of `FORMATS`, is told from its content and extension if it is not given.
 
     The four column names are for tables only. `language` is for rows of which the file does not tell the language.
+    `known_labels` are those that a column of names could hold: one that it never uses is then absent, not unknown.
     A malformed line is a `DataError`, or with `skip_bad` dropped and listed in the dataset's `bad_lines`.
     """
     file = Path(path)
@@ -82,6 +85,7 @@ def read(
             f"the format of {file} can't be told from its content: name it with --format, one of {', '.join(FORMATS)}"
         )
     if name in TABLES:
+        columns = replace(columns, known=tuple(known_labels))
         return to_dataset(TABLES[name](file), columns, skip_bad=skip_bad, language=language)
     if name not in CORPORA:
         raise UsageError(f"format must be one of {', '.join(FORMATS)}, got {name!r}")

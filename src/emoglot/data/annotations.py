@@ -52,6 +52,7 @@ class NamesColumn:
 
     column: str
     allowed: tuple[str, ...] | None = None
+    known: tuple[str, ...] = ()  # names that could have been given: one that never is, is absent, not unknown
 
     def cell(self, record: Record) -> tuple[str, ...] | None:
         """Take the names: none of them where the cell is empty, None where there is no cell (not annotated)."""
@@ -69,7 +70,7 @@ class NamesColumn:
     def targets(self, cells: Sequence[tuple[str, ...] | None]) -> tuple[tuple[str, ...], Targets]:
         """Put the names into columns: those allowed, or else those that were seen."""
         rows = [cell or () for cell in cells]
-        labels = self.allowed or label_names(rows)
+        labels = self.allowed or label_names([*rows, self.known])
         if not labels:
             raise DataError(f"a dataset needs at least one label, column {self.column!r} holds no name in any row")
         targets = to_targets(rows, labels)
@@ -86,7 +87,7 @@ def _binary(value: object, column: str) -> int:
         return BINARY_WORDS[value.strip().lower()]
     raise MalformedLineError(
         f"label column {column!r} must hold 0, 1, true, false or nothing, got {shown(value)} "
-        "(a column of names is to be given as the labels column)"
+        "(if it is no label, name those that are: --label-columns; a column of names is --labels-column)"
     )
 
 

@@ -28,6 +28,7 @@ class Columns:
     labels: tuple[str, ...] | None = None  # columns of 0 and 1, or the names that the names column may hold
     names: str | None = None
     language: str | None = None
+    known: tuple[str, ...] = ()  # labels that a column of names could hold, whether or not it does
 
 
 def to_dataset(table: Table, columns: Columns, *, skip_bad: bool = False, language: str | None = None) -> Dataset:
@@ -66,7 +67,7 @@ def _language_column(table: Table, given: str | None) -> str | None:
 
 def _annotation(table: Table, columns: Columns, taken: set[str | None]) -> Annotation:
     if columns.names is not None:
-        return NamesColumn(_existing(table, columns.names, "labels column"), columns.labels)
+        return NamesColumn(_existing(table, columns.names, "labels column"), columns.labels, columns.known)
     names_column = _first_of(table, (LABELS_COLUMN,))
     if columns.labels is not None:
         missing = [name for name in columns.labels if name not in table.columns]
@@ -74,7 +75,7 @@ def _annotation(table: Table, columns: Columns, taken: set[str | None]) -> Annot
             return NamesColumn(names_column, columns.labels)
         return BinaryColumns(tuple(_existing(table, name, "label column") for name in columns.labels))
     if names_column is not None:
-        return NamesColumn(names_column)
+        return NamesColumn(names_column, known=columns.known)
     labels = tuple(name for name in table.columns if name not in taken and name.lower() not in OTHER_COLUMNS)
     if not labels:
         raise DataError(f"a table needs at least one label column, {table.path} has only {_listed(table.columns)}")
