@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from emoglot.errors import ModelError as ModelError
     from emoglot.errors import TrainingError as TrainingError
     from emoglot.errors import UsageError as UsageError
+    from emoglot.evaluate import evaluate_model as evaluate_model
     from emoglot.model import EmotionClassifier as EmotionClassifier
     from emoglot.model import Prediction as Prediction
     from emoglot.model import TokenWeight as TokenWeight
@@ -39,6 +40,7 @@ _HOMES = {
     "TrainingError": "emoglot.errors",
     "UsageError": "emoglot.errors",
     "concatenate": "emoglot.data.dataset",
+    "evaluate_model": "emoglot.evaluate",
     "load": "emoglot.model",
     "read": "emoglot.data",
 }
