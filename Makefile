@@ -33,9 +33,9 @@ unit: $(VENV)/dev
 	$(BIN)/pytest -n 2
 
 benchmark: $(VENV)/dev
-	$(BIN)/python benchmarks/thresholds.py
-	$(BIN)/python benchmarks/training.py
-	$(BIN)/python benchmarks/encoding.py
+	$(BIN)/python -m benchmarks.thresholds
+	$(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.encoding
 
 clean:
 	rm -rf $(VENV) $(DEMO)

@@ -1,6 +1,6 @@
 """Thresholds for 1,000,000 rows and 11 labels: ours against scikit-learn's curve for each class.
 
-python benchmarks/thresholds.py
+python -m benchmarks.thresholds
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One epoch on features of the size of E-c (three languages): ours against a plain loop of the same network.
 
-    python benchmarks/training.py
+    python -m benchmarks.training
 
 The plain loop is what one writes first: a list of arrays, shuffled batches padded to their longest row,
 `nn.LSTM` on packed sequences. Both use all cores, batch 32, two bidirectional layers of 128.

@@ -9,48 +9,71 @@ It knows nothing about language, but it is the real architecture in a real folde
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel
+from transformers.utils import logging
 
 import emoglot
 from emoglot.text import normalise_text
 
-SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+# In the order of XLM-R's ids.
+SPECIAL = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "mask_token": "<mask>"}
 
 
-def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
-    """Train a unigram model with XLM-R's conventions."""
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer = normalizers.NFKC()
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    trainer = trainers.UnigramTrainer(vocab_size=8000, special_tokens=SPECIAL, unk_token="<unk>", show_progress=False)
-    tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
-    names = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=512, **names)
-
-
-def main() -> None:
-    """Read the texts, make the tokenizer and the network, save both."""
-    folder, *paths = map(Path, sys.argv[1:])
-    data = emoglot.concatenate([emoglot.read(path) for path in paths])
-    tokenizer = make_tokenizer([normalise_text(text) for text in data.texts])
+def make_xlmr(
+    folder: Path,
+    texts: Sequence[str],
+    *,
+    vocabulary: int = 8000,
+    hidden: int = 128,
+    layers: int = 2,
+    max_tokens: int = 512,
+) -> Path:
+    """Write tokenizer and network to a folder, as `transformers` loads them."""
+    logging.disable_progress_bar()
+    tokenizer = _make_tokenizer(texts, vocabulary, max_tokens)
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
     config = XLMRobertaConfig(
         vocab_size=len(tokenizer),
-        hidden_size=128,
-        num_hidden_layers=2,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
         num_attention_heads=4,
-        intermediate_size=512,
-        max_position_embeddings=514,
+        intermediate_size=4 * hidden,
+        max_position_embeddings=max_tokens + 2,  # positions are numbered from 2
+        pad_token_id=1,
+        bos_token_id=0,
+        eos_token_id=2,
+        type_vocab_size=1,
     )
+    # Without a pooler, as checkpoints of language models come.
     XLMRobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
+    return folder
+
+
+def _make_tokenizer(texts: Sequence[str], vocabulary: int, max_tokens: int) -> PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=vocabulary, special_tokens=list(SPECIAL.values()), unk_token="<unk>", show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=max_tokens, **SPECIAL)
+
+
+def main() -> None:
+    """Read the texts of the files and make the folder."""
+    folder, *paths = map(Path, sys.argv[1:])
+    data = emoglot.concatenate([emoglot.read(path) for path in paths])
+    make_xlmr(folder, [normalise_text(text) for text in data.texts])
 
 
 if __name__ == "__main__":

@@ -80,46 +80,7 @@ def model_folder(trained: EmotionClassifier, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture(scope="session")
 def xlmr_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real XLM-R: its architecture with random weights, its kind of tokenizer trained on our sentences."""
-    import torch
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel
-    from transformers.utils import logging
+    from examples.tiny_xlmr import make_xlmr  # here, so that tests without it do not wait for torch
 
-    logging.disable_progress_bar()
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer = normalizers.NFKC()
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    trainer = trainers.UnigramTrainer(vocab_size=200, special_tokens=special, unk_token="<unk>", show_progress=False)
-    tokenizer.train_from_iterator([text for text, _, _ in SENTENCES], trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
     folder = tmp_path_factory.mktemp("tiny-xlm-r")
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token="<s>",
-        eos_token="</s>",
-        cls_token="<s>",
-        sep_token="</s>",
-        pad_token="<pad>",
-        unk_token="<unk>",
-        mask_token="<mask>",
-        model_max_length=64,
-    ).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = XLMRobertaConfig(
-        vocab_size=tokenizer.get_vocab_size(),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=70,
-        pad_token_id=1,
-        bos_token_id=0,
-        eos_token_id=2,
-        type_vocab_size=1,
-    )
-    # Without a pooler, as checkpoints of language models come: loading draws one at random.
-    XLMRobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
-    return folder
+    return make_xlmr(folder, [text for text, _, _ in SENTENCES], vocabulary=200, hidden=32, max_tokens=64)

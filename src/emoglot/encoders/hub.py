@@ -22,8 +22,16 @@ _LONGEST_REASON = 120  # characters of somebody else's message that fit into a s
 _FIRST_POSITION = 2
 # No part of any token's hidden state; checkpoints may lack it, and it is then drawn at random.
 _UNUSED = "pooler."
-# Settings that say how a checkpoint was stored or found, not what it computes.
-_NOT_THE_NETWORK = ("_name_or_path", "transformers_version", "dtype", "torch_dtype", "architectures")
+# Settings that say how a checkpoint was stored or found, or how the last call padded, not what is computed.
+_NOT_THE_NETWORK = (
+    "_name_or_path",
+    "transformers_version",
+    "dtype",
+    "torch_dtype",
+    "architectures",
+    "truncation",
+    "padding",
+)
 
 
 class HubEncoder:
@@ -59,9 +67,11 @@ class HubEncoder:
     @cached_property
     def fingerprint(self) -> str:
         """Hash tokenizer, settings, weights and layer: the name alone could come to mean another network."""
-        digest = hashlib.sha256(self.tokenizer.backend_tokenizer.to_str().encode())
-        settings = {key: value for key, value in self.model.config.to_dict().items() if key not in _NOT_THE_NETWORK}
-        digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
+        tokenizer = json.loads(self.tokenizer.backend_tokenizer.to_str())
+        digest = hashlib.sha256()
+        for settings in (tokenizer, self.model.config.to_dict()):
+            kept = {key: value for key, value in settings.items() if key not in _NOT_THE_NETWORK}
+            digest.update(json.dumps(kept, sort_keys=True, default=str).encode())
         for key, tensor in sorted(self.model.state_dict().items()):
             if key.startswith(_UNUSED):
                 continue
