@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 import warnings
 from typing import Annotated
@@ -46,9 +45,6 @@ def _root(
 
 def main() -> None:
     """Run a command and turn what went wrong into a message and an exit code; typer sees to Ctrl-C and closed pipes."""
-    # Threads that wait by spinning take the core from the one they wait for: beside another busy process, an epoch of
-    # the demo took 40 s so, and 1.3 s with threads that sleep. It is read when torch is loaded, which comes later.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.showwarning = lambda message, *_, **__: warn(str(message))
     if isinstance(sys.stdout, io.TextIOWrapper):
         # As on standard error: a character that the terminal can't show must not end the command.
