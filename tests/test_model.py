@@ -50,6 +50,14 @@ def test_names_and_arrays_train_the_same_model():
     assert np.array_equal(by_name.predict_proba(TEXTS), by_array.predict_proba(TEXTS))
 
 
+def test_labels_may_come_from_a_generator_or_a_column():
+    column = np.empty(len(NAMES), dtype=object)
+    column[:] = NAMES
+    expected = fit(NAMES).predict_proba(TEXTS)
+    for labels in ((names for names in NAMES), column):
+        assert np.array_equal(fit(labels).predict_proba(TEXTS), expected)
+
+
 def test_labels_are_those_used_in_training():
     assert fit(NAMES).labels_ == LABELS
 

@@ -106,6 +106,7 @@ class EmotionClassifier:
         on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     ) -> EmotionClassifier:
         """Train on texts with sets of label names, or a 0/1 array in which NaN means not annotated."""
+        labels = _plain(labels)
         names = self._label_names(labels)
         training = _to_dataset(texts, labels, names)
         held_out = None
@@ -234,9 +235,17 @@ def load(folder: Path | str, *, encoder: str | os.PathLike[str] | Encoder | None
     return EmotionClassifier._from_state(state, found)
 
 
+def _plain(labels: Any) -> Any:
+    """Take a generator, a column of a data frame or a whole one for what it holds."""
+    if hasattr(labels, "to_numpy"):
+        labels = labels.to_numpy()
+    is_column = isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype == object
+    return list(labels) if is_column or isinstance(labels, Iterator) else labels
+
+
 def _to_dataset(texts: Iterable[str], labels: Any, names: tuple[str, ...]) -> Dataset:
     texts = _check_texts(texts)
-    targets = to_targets(labels, names)
+    targets = to_targets(_plain(labels), names)
     if len(targets) != len(texts):
         raise DataError(f"every text needs its labels, got {len(texts)} texts and {len(targets)} rows of labels")
     unknown = ("und",) * len(texts)
