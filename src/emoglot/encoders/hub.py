@@ -17,6 +17,7 @@ from emoglot.errors import EncoderError, MissingExtraError
 
 # What XLM-R was trained to read at once; a longer text is cut there.
 MAX_TOKENS = 512
+_HUB_SECONDS = 10.0  # for the hub to say whether it has a model
 _LONGEST_REASON = 120  # characters of somebody else's message that fit into a sentence of ours
 # XLM-R numbers positions from 2, so that a table of 514 serves 512 tokens.
 _FIRST_POSITION = 2
@@ -133,22 +134,33 @@ def _import_torch() -> Any:
 
 def _load(source: str, *, is_folder: bool) -> tuple[Any, Any]:
     """Load from the folder or the local cache first; ask the hub only for a name that is not there yet."""
-    attempts = [True] if is_folder else [True, False]
-    for local_files_only in attempts:
-        try:
-            tokenizer, model = _from_pretrained(source, local_files_only)
-        except Exception as error:  # transformers, tokenizers and safetensors each raise types of their own
-            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:_LONGEST_REASON]
-            continue
-        if not tokenizer.is_fast:
-            raise EncoderError(f"{source} has no fast tokenizer, so its tokens can't be traced to characters")
-        return tokenizer, model
-    if is_folder:
-        raise EncoderError(f"{source} is not a readable transformers folder: {reason}")
-    raise EncoderError(
-        f"there is no encoder {source!r}: it is no folder, not installed, and the Hugging Face hub does not have it "
-        f"or can't be reached ({reason}); `emoglot encoders` lists what can be used here"
-    )
+    try:
+        tokenizer, model = _from_pretrained(source, local_files_only=True)
+    except Exception as error:  # transformers, tokenizers and safetensors each raise types of their own
+        if is_folder:
+            raise EncoderError(f"{source} is not a readable transformers folder: {_reason(error)}") from error
+        tokenizer, model = _download(source)
+    if not tokenizer.is_fast:
+        raise EncoderError(f"{source} has no fast tokenizer, so its tokens can't be traced to characters")
+    return tokenizer, model
+
+
+def _download(name: str) -> tuple[Any, Any]:
+    from huggingface_hub import HfApi
+
+    try:
+        # Asked first, and once: without a network, transformers would try again for most of a minute.
+        HfApi().model_info(name, timeout=_HUB_SECONDS)
+        return _from_pretrained(name, local_files_only=False)
+    except Exception as error:
+        raise EncoderError(
+            f"there is no encoder {name!r}: it is no folder, not installed, and the Hugging Face hub does not have it "
+            f"or can't be reached ({_reason(error)}); `emoglot encoders` lists what can be used here"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:_LONGEST_REASON]
 
 
 def _from_pretrained(source: str, local_files_only: bool) -> tuple[Any, Any]:
