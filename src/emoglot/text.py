@@ -69,17 +69,18 @@ SCHEME = rf"(?:(?i:https?|ftp):/|(?i:www)\.)(?=[{WORD}])"  # "//" is a repeated 
 BARE_HOST = rf"{LABELS}\.(?i:com|net|org|co|ly|be|gl|me|tv|io)/"
 
 # By order of preference. Digits that touch a letter ("covid19", "b4", "2nd") are part of that word and stay.
+# What begins with a letter or digit need not look at START again: CAN_BEGIN has, and each look costs time to compile.
 KINDS = {
     "emoji": EMOJI,
-    "url": rf"{START}(?:{SCHEME}|{BARE_HOST})(?:{SPACED}|[!#$%&'()*+,./:;=?@~|\[\]-])*(?:{SPACED}|[#$%&=/+~-])",
+    "url": rf"(?:{SCHEME}|{BARE_HOST})(?:{SPACED}|[!#$%&'()*+,./:;=?@~|\[\]-])*(?:{SPACED}|[#$%&=/+~-])",
     "email": rf"{START}[A-Za-z0-9._%+-]{{1,64}}@{LABELS}\.[A-Za-z]{{2,24}}{END}",
     "user": rf"(?:{START}|(?<=\bRT))@{NAME}(?:@{NAME})*",  # a letter before the @ makes it a word such as "h@te"
-    "money": rf"[{CURRENCY}] ?{DIGITS}(?:[kKmMbB]n?)?{END}|{START}{DIGITS} ?[{CURRENCY}](?! ?\d)",
-    "percent": rf"{START}{DIGITS} ?[%٪％]",
-    "phone": rf"\+\d(?:[ .()-]{{0,2}}\d){{6,14}}{END}|(?:\(\d{{3}}\) ?|{START}\d{{3}}[ .-])\d{{3}}[ .-]\d{{4}}{END}",
-    "time": rf"{START}(?:\d\d?:\d\d(?::\d\d)?(?: ?[aApP]\.?[mM])?|\d\d? ?[aApP]\.?[mM]){END}",
-    "date": rf"{START}(?:\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](?:\d{{4}}|\d\d)){END}",
-    "number": rf"{START}{DIGITS}{END}",
+    "money": rf"[{CURRENCY}] ?{DIGITS}(?:[kKmMbB]n?)?{END}|{DIGITS} ?[{CURRENCY}](?! ?\d)",
+    "percent": rf"{DIGITS} ?[%٪％]",
+    "phone": rf"\+\d(?:[ .()-]{{0,2}}\d){{6,14}}{END}|(?:\(\d{{3}}\) ?|\d{{3}}[ .-])\d{{3}}[ .-]\d{{4}}{END}",
+    "time": rf"(?:\d\d?:\d\d(?::\d\d)?(?: ?[aApP]\.?[mM])?|\d\d? ?[aApP]\.?[mM]){END}",
+    "date": rf"(?:\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](?:\d{{4}}|\d\d)){END}",
+    "number": rf"{DIGITS}{END}",
     "placeholder": "|".join(PLACEHOLDERS),
     "emoticon": rf"(?:</?3+|(?<!\d)[:=]-?3){END}(?![.,]\d)",  # "<3" is love, not a number
     "hashtag": rf"#(?=_?[^\W_])[{WORD}]+",
