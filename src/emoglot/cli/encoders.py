@@ -34,7 +34,7 @@ def list_(
     # Names and commands are there to be copied: neither may lose its end in a narrow window.
     table = Table(Column("name", no_wrap=True), "kind", "here", "size", Column("note", overflow="fold"))
     for info in infos:
-        size = f"{info.megabytes:,.0f} MB" + ("" if info.installed else " to download")
+        size = f"{info.megabytes:,.0f} MB" if info.installed else f"about {info.megabytes:,.0f} MB to download"
         table.add_row(info.name, info.kind, "yes" if info.installed else "no", size, info.hint)
     console().print(table)
 

@@ -17,7 +17,7 @@ from emoglot.errors import EncoderError, UsageError
 
 __all__ = ["Encoder", "EncoderInfo", "Ragged", "install_encoder", "list_encoders", "load_encoder"]
 
-# Hub models worth naming, with the size of their weights and tokenizer in MB; any other id works as well.
+# Hub models worth naming, with about the size of their weights and tokenizer in MB; any other id works as well.
 HUB_MODELS = {
     "xlm-roberta-large": 2250,
     "xlm-roberta-base": 1120,
