@@ -128,7 +128,7 @@ class OnnxEncoder:
         encodings = self._tokenizer.encode_batch(list(texts))
         if not encodings:
             return Ragged.join([], self.dim)
-        if not self.description.quantized:
+        if not self.description.quantized or len(encodings) == 1:  # threads cost more than one text does
             return self._run(encodings)
         with ThreadPoolExecutor(self._threads) as pool:
             return Ragged.join(list(pool.map(lambda encoding: self._run([encoding]), encodings)), self.dim)
