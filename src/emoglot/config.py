@@ -117,6 +117,11 @@ class Config:
     def __post_init__(self) -> None:
         _check_choice("task", self.task, TASKS)
 
+    @property
+    def single_label(self) -> bool:
+        """Whether just one label of a text is true."""
+        return self.task == "single-label"
+
     def override(self, settings: Mapping[str, Any]) -> Config:
         """Return a copy with dotted settings replaced, such as {"head.hidden": 64}."""
         config: Config = self

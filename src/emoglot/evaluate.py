@@ -23,5 +23,5 @@ def evaluate_model(model: EmotionClassifier, data: Dataset) -> Evaluation:
         raise DataError("no row has a known label: a test file without gold labels can be predicted, not evaluated")
     scores = model.predict_proba(rows.texts)
     thresholds = np.array(list(model.thresholds_.values()))
-    chosen = decide(scores, thresholds, single_label=model.config.task == "single-label")
+    chosen = decide(scores, thresholds, single_label=model.config.single_label)
     return evaluate_languages(rows.targets, chosen, model.labels_, rows.languages)

@@ -88,6 +88,11 @@ class Features:
         """The number of tokens of every text."""
         return np.asarray(self.places[:, 2] - self.places[:, 1])
 
+    @property
+    def rows_with_tokens(self) -> NDArray[np.int64]:
+        """The rows that have a token: a text without any teaches nothing, and scores 0 by definition."""
+        return np.flatnonzero(self.lengths)
+
     def vectors(self, row: int) -> NDArray[np.float16]:
         """The token vectors of one text (tokens, dim)."""
         segment, start, end = self.places[row]

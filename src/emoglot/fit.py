@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emoglot.config import Config, TrainingConfig
-from emoglot.data.dataset import Dataset
+from emoglot.data.dataset import Dataset, concatenate
 from emoglot.data.split import stratified_split
 from emoglot.encoders import Encoder
 from emoglot.errors import DataError, MissingExtraError, TrainingError
@@ -54,6 +54,10 @@ class Part:
         """Take the rows with these indices."""
         return Part(self.data.select(rows), [self.texts[row] for row in rows], self.features.select(rows))
 
+    def with_tokens(self) -> Part:
+        """Leave out texts without tokens."""
+        return self.select(self.features.rows_with_tokens)
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -78,7 +82,7 @@ def prepare(
 ) -> Parts:
     """Check, split, normalise and encode the data; many trainings can follow."""
     training, validation = _check_data(training, validation, config)
-    data = _stack(training, validation)
+    data = concatenate([training, validation]).with_labels(training.labels)
     texts = [normalise_text(text) for text in data.texts]
     # Both sets at once, so that one progress bar tells the whole truth.
     whole = Part(data, texts, extract_features(encoder, texts, cache, on_features))
@@ -97,23 +101,28 @@ def fit_parts(
 ) -> ModelState:
     """Train a model on prepared parts."""
     checkpoint = Checkpoint(checkpoint_file, _run_key(parts, encoder, config)) if checkpoint_file else None
-    labelled = [part.labelled() for part in parts.all()]
-    trained = train_head(labelled[0], labelled[1], labelled[2], config, on_epoch, checkpoint)
+    trained = train_head(
+        parts.training.labelled(),
+        parts.stopping.labelled(),
+        parts.thresholding.labelled(),
+        config,
+        on_epoch,
+        checkpoint,
+    )
     weights, wide = trained.weights, None
     if config.wide.enabled:
         weights, wide = _add_wide(trained, parts, config)
     graph = compile_head(config.head, weights)
     runtime = HeadRuntime(graph)
     labels = parts.training.data.labels
-    single_label = config.task == "single-label"
-    thresholding = _with_tokens(parts.thresholding)
+    thresholding = parts.thresholding.with_tokens()
     thresholds = choose_thresholds(
         score(runtime, wide, thresholding.features, thresholding.texts), thresholding.targets
     )
-    if not single_label:
+    if not config.single_label:
         _warn_of_silent_labels(thresholds, parts.training.data)
     scores = score(runtime, wide, parts.stopping.features, parts.stopping.texts)
-    chosen = decide(scores, thresholds, single_label=single_label)
+    chosen = decide(scores, thresholds, single_label=config.single_label)
     return ModelState(
         labels=labels,
         thresholds=thresholds,
@@ -146,7 +155,7 @@ def _check_data(training: Dataset, validation: Dataset | None, config: Config) -
     for name, part in (("training", training), ("validation", validation)):
         if len(part) < 2:  # a validation set is split in two
             raise DataError(f"the {name} set needs at least 2 rows with known labels, got {len(part)}")
-        if config.task == "single-label" and ((part.targets == 1).sum(axis=1) > 1).any():
+        if config.single_label and ((part.targets == 1).sum(axis=1) > 1).any():
             raise DataError(f"a single-label task needs at most one label a row, got several in the {name} set")
     absent = [name for name, column in zip(training.labels, training.targets.T, strict=True) if 1 not in column]
     if absent:
@@ -170,23 +179,13 @@ def _split(data: Dataset, fraction: float, settings: TrainingConfig) -> tuple[ND
     return np.flatnonzero(~in_second), np.flatnonzero(in_second)
 
 
-def _stack(training: Dataset, validation: Dataset) -> Dataset:
-    return Dataset(
-        training.texts + validation.texts,
-        np.concatenate([training.targets, validation.targets]),
-        training.labels,
-        training.languages + validation.languages,
-        training.sources + validation.sources,
-    )
-
-
 def _add_wide(trained: Trained, parts: Parts, config: Config) -> tuple[dict[str, NDArray[np.float32]], WideChannel]:
     """Fit the n-grams apart, bring them to the network's scale on held-out rows, and give each channel half a say.
 
     The halves are folded into the weights, so that prediction only adds.
     """
     channel = fit_wide(parts.training.texts, parts.training.targets, config.wide)
-    stopping = _with_tokens(parts.stopping)
+    stopping = parts.stopping.with_tokens()
     network = HeadRuntime(compile_head(config.head, trained.weights)).logits(stopping.features)
     channel = match_spread(channel, channel.logits(stopping.texts), network)
     half = np.full(network.shape[1], 0.5, dtype=np.float32)
@@ -203,11 +202,6 @@ def _warn_of_silent_labels(thresholds: NDArray[np.float64], training: Dataset) -
             f"no row that chooses thresholds is labelled {', '.join(silent)}, so the model will never say so: "
             "give more validation rows, or raise training.thresholding_fraction"
         )
-
-
-def _with_tokens(part: Part) -> Part:
-    """Leave out texts without a word: they score 0 by definition, whatever the model."""
-    return part.select(np.flatnonzero(part.features.lengths))
 
 
 def _run_key(parts: Parts, encoder: Encoder, config: Config) -> Any:

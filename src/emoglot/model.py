@@ -147,7 +147,7 @@ class EmotionClassifier:
         state = self._trained_state()
         predictions = []
         for scores, normalised, features in self._score_chunks(texts):
-            chosen = decide(scores, state.thresholds, single_label=state.config.task == "single-label")
+            chosen = decide(scores, state.thresholds, single_label=state.config.single_label)
             for row, text in enumerate(normalised):
                 by_label = dict(zip(state.labels, scores[row].tolist(), strict=True))
                 truncated = _is_truncated(text, features.spans(row))
@@ -193,7 +193,7 @@ class EmotionClassifier:
         if self._given_labels is not None:
             return self._given_labels
         if is_array_like(labels):
-            width = len(labels[0]) if len(labels) and np.ndim(labels[0]) else np.shape(labels)[-1]
+            width = labels.shape[-1] if isinstance(labels, np.ndarray) else len(labels[0])
             if width == len(SEMEVAL_LABELS):
                 return SEMEVAL_LABELS
             raise DataError(

@@ -40,7 +40,7 @@ class HeadRuntime:
     def logits(self, features: Features) -> NDArray[np.float32]:
         """Give the logits (texts, labels); a text without tokens, which says nothing, gets -∞ for every label."""
         result = np.full((len(features), self.width), -np.inf, dtype=np.float32)
-        rows = np.flatnonzero(features.lengths)
+        rows = features.rows_with_tokens
         for batch in length_sorted_batches(features.lengths[rows], TOKEN_BUDGET):
             result[rows[batch]] = self._run("logits", *features.pad(rows[batch]))
         return result

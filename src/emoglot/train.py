@@ -39,8 +39,8 @@ class Labelled:
         return len(self.features)
 
     def with_tokens(self) -> Labelled:
-        """Leave out texts without tokens: they teach nothing, and score 0 by definition."""
-        rows = np.flatnonzero(self.features.lengths)
+        """Leave out texts without tokens."""
+        rows = self.features.rows_with_tokens
         return Labelled(self.features.select(rows), self.targets[rows])
 
 
@@ -163,7 +163,7 @@ class _Trainer:
         """Score texts; one without tokens scores 0."""
         self._head.eval()
         scores = np.zeros((len(features), self._training.targets.shape[1]), dtype=np.float32)
-        rows = np.flatnonzero(features.lengths)
+        rows = features.rows_with_tokens
         with torch.inference_mode():
             for batch in length_sorted_batches(features.lengths[rows], SCORING_BUDGET):
                 logits, _ = self._head(*self._pad(features, rows[batch]))
@@ -224,5 +224,5 @@ def pooled_batches(
 
 def _validation_score(trainer: _Trainer, stopping: Labelled, thresholding: Labelled, config: Config) -> float:
     thresholds = choose_thresholds(trainer.scores(thresholding.features), thresholding.targets)
-    single_label = config.task == "single-label"
-    return macro_f1(stopping.targets, decide(trainer.scores(stopping.features), thresholds, single_label=single_label))
+    chosen = decide(trainer.scores(stopping.features), thresholds, single_label=config.single_label)
+    return macro_f1(stopping.targets, chosen)

@@ -51,7 +51,8 @@ def load_encoder(name: str | os.PathLike[str] | Encoder) -> Encoder:
         return _load_folder(Path(name))
     if store.is_installed(name):
         return OnnxEncoder(store.encoder_folder(name))
-    if _is_path(name.partition("#")[0]) and not Path(name.partition("#")[0]).is_dir():
+    folder, _, _ = name.partition("#")
+    if _is_path(folder) and not Path(folder).is_dir():
         raise EncoderError(f"there is no encoder folder {name}; `emoglot encoders` lists what can be used here")
     if name == use.NAME:
         raise EncoderError(f"{name} is not installed here: emoglot encoders install {name}")
