@@ -220,6 +220,7 @@ COSTLY = {
     "escape": "\\" * MEGABYTE + "x",
     "link": "http://a" + "!?" * 400_000,
     "units": "कि" * 150_000 + "@",
+    "clusters": "ကို့" * 50_000 + "@",
     "nest": NEST,
 }
 

@@ -86,7 +86,8 @@ KINDS = {
     "hashtag": rf"#(?=_?[^\W_])[{WORD}]+",
 }
 # For speed: words that can't begin any token are passed over, and the rest is tried only where a token can begin.
-PLAIN = rf"{LETTER}+(?:[{BASIC_MARKS}]+{LETTER}*)*(?:[ ,;!?'\"…،؟。，！？]+|\.(?: |\Z)|\Z)"
+# One mark at a time: in a run of marks, as Burmese has in each syllable, "several" would divide in 2ⁿ ways.
+PLAIN = rf"{LETTER}+(?:[{BASIC_MARKS}]{LETTER}*)*(?:[ ,;!?'\"…،؟。，！？]+|\.(?: |\Z)|\Z)"
 DONE = rf"(?<![^ ])(?:{'|'.join(PLACEHOLDERS)})(?: |\Z)"
 CAN_BEGIN = rf"(?:{START}(?=\w)|(?=[<:=#*@+({CURRENCY}{PICTURES}]))"
 ANY_KIND = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items())
