@@ -22,7 +22,7 @@ from tests.conftest import QUICK, make_dataset
 @pytest.fixture(scope="module")
 def labelled() -> Labelled:
     data = make_dataset(3)
-    return Labelled(extract_features(load_encoder("tiny"), data.texts), data.targets)
+    return Labelled(extract_features(load_encoder("tiny"), data.texts), data.targets, data.sources)
 
 
 def run(labelled: Labelled, **settings) -> Trained:
@@ -92,10 +92,10 @@ def test_a_label_unknown_in_every_row_keeps_its_initial_output(labelled):
 def test_texts_without_tokens_are_passed_over(labelled):
     data = make_dataset(3)
     features = extract_features(load_encoder("tiny"), [*data.texts, "", ""])
-    more = Labelled(features, np.concatenate([data.targets, np.ones((2, 5), np.int8)]))
+    more = Labelled(features, np.concatenate([data.targets, np.ones((2, 5), np.int8)]), (*data.sources, *data.sources[:2]))
     trained = train_head(more, labelled, labelled, QUICK)
     assert np.isfinite(trained.history[-1].loss)
-    empty = Labelled(extract_features(load_encoder("tiny"), ["", ""]), np.ones((2, 5), np.int8))
+    empty = Labelled(extract_features(load_encoder("tiny"), ["", ""]), np.ones((2, 5), np.int8), ("given",) * 2)
     with pytest.raises(TrainingError, match="no training text has a token"):
         train_head(empty, labelled, labelled, QUICK)
 

@@ -48,7 +48,7 @@ class Part:
 
     def labelled(self) -> Labelled:
         """Give what the network is trained and measured on."""
-        return Labelled(self.features, self.targets)
+        return Labelled(self.features, self.targets, self.data.sources)
 
     def select(self, rows: NDArray[np.int64]) -> Part:
         """Take the rows with these indices."""
@@ -206,7 +206,7 @@ def _warn_of_silent_labels(thresholds: NDArray[np.float64], training: Dataset) -
 
 def _run_key(parts: Parts, encoder: Encoder, config: Config) -> Any:
     """Name everything that the weights depend on."""
-    return [encoder.fingerprint, [part.data.fingerprint for part in parts.all()], config.to_dict()]
+    return [encoder.fingerprint, [[part.data.fingerprint, part.data.sources] for part in parts.all()], config.to_dict()]
 
 
 def _training_record(trained: Trained, parts: Parts) -> dict[str, Any]:

@@ -34,6 +34,7 @@ class Labelled:
 
     features: Features
     targets: Targets
+    sources: tuple[str, ...]  # the dataset of every row
 
     def __len__(self) -> int:
         return len(self.features)
@@ -41,7 +42,7 @@ class Labelled:
     def with_tokens(self) -> Labelled:
         """Leave out texts without tokens."""
         rows = self.features.rows_with_tokens
-        return Labelled(self.features.select(rows), self.targets[rows])
+        return Labelled(self.features.select(rows), self.targets[rows], tuple(self.sources[row] for row in rows))
 
 
 @dataclass(frozen=True)
@@ -118,10 +119,16 @@ def _resume(trainer: _Trainer, state: dict[str, Tensor], history: list[dict[str,
 
 
 class _Trainer:
-    """A head with its optimiser and class weights."""
+    """A head with its optimiser, its class weights and the habits of each dataset.
+
+    Annotators of one dataset say "trust" or "anger" sooner than those of another. Each dataset has a bias of its own on
+    the logits, which takes this up in training and is left out when the head is measured and used.
+    """
 
     def __init__(self, training: Labelled, config: Config) -> None:
         self._training = training
+        names, self._source_of = np.unique(training.sources, return_inverse=True)
+        self._source_count = len(names)
         self._config = config
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -131,8 +138,11 @@ class _Trainer:
         torch.manual_seed(settings.seed)
         width = self._training.targets.shape[1]
         self._head: Head = make_head(self._config.head, self._training.features.dim, width).to(self._device)
+        # From zero, so that they draw no random numbers; the only dataset's habits are simply the truth.
+        self._habits = torch.zeros(self._source_count, width, device=self._device, requires_grad=self._source_count > 1)
+        parameters = [*self._head.parameters(), *([self._habits] if self._habits.requires_grad else [])]
         self._optimiser = torch.optim.Adam(
-            self._head.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+            parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
         positives = (self._training.targets == 1).sum(axis=0)
         self._weighting: Weighting = make_weighting(self._config.loss, positives)
@@ -147,6 +157,7 @@ class _Trainer:
             vectors, lengths = self._pad(self._training.features, batch)
             targets = torch.from_numpy(self._training.targets[batch]).to(self._device)
             logits, _ = self._head(vectors, lengths)
+            logits = logits + self._habits[torch.from_numpy(self._source_of[batch])]
             loss = total_loss(logits, targets, self._config.loss, self._weighting)
             self._optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -181,6 +192,7 @@ class _Trainer:
             tensors |= {f"adam.{index}.{name}": tensor for name, tensor in entry.items()}
         if isinstance(self._weighting, DynamicWeighting):
             tensors["omega"] = self._weighting.omega
+        tensors["habits"] = self._habits.detach()
         tensors["random"] = torch.get_rng_state()
         if torch.cuda.is_available():
             tensors["random-cuda"] = torch.cuda.get_rng_state()
@@ -199,6 +211,8 @@ class _Trainer:
         self._optimiser.load_state_dict(self._optimiser.state_dict() | {"state": moments})
         if isinstance(self._weighting, DynamicWeighting):
             self._weighting.omega = tensors["omega"]
+        with torch.no_grad():
+            self._habits.copy_(tensors["habits"])
         torch.set_rng_state(tensors["random"])
         if "random-cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random-cuda"])
