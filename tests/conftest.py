@@ -84,3 +84,12 @@ def xlmr_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("tiny-xlm-r")
     return make_xlmr(folder, [text for text, _, _ in SENTENCES], vocabulary=200, hidden=32, max_tokens=64)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what tests list for people to read, wherever they ran."""
+    reports = [report for key in ("passed", "failed") for report in terminalreporter.stats.get(key, [])]
+    for report in reports:
+        for name, line in report.user_properties:
+            if name == "listing":
+                terminalreporter.write_line(line)

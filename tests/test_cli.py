@@ -20,18 +20,33 @@ import pytest
 from typer.testing import CliRunner
 
 from emoglot import __version__, load
+from emoglot.calibrate import calibrate
 from emoglot.cli import app, main
 from emoglot.data import read
 from emoglot.data.dataset import Dataset
+from emoglot.encoders import extended_fingerprints, load_encoder
 from emoglot.evaluate import evaluate_model
 from emoglot.labels import names_where
+from emoglot.languages import Language, write_languages
 from emoglot.model import EmotionClassifier
 from tests.conftest import QUICK as QUICK_CONFIG
 from tests.conftest import make_dataset
 
 USAGE, DATA, ENCODER, MODEL, TRAINING = 2, 3, 4, 5, 6
 QUICK = ["--set", "head.hidden=8", "--set", "head.layers=1", "--set", "training.max_epochs=2"]
-COMMANDS = [(), ("train",), ("predict",), ("evaluate",), ("encoders",), ("encoders", "install"), ("encoders", "export")]
+COMMANDS = [
+    (),
+    ("train",),
+    ("predict",),
+    ("evaluate",),
+    ("calibrate",),
+    ("distill",),
+    ("project",),
+    ("languages",),
+    ("encoders",),
+    ("encoders", "install"),
+    ("encoders", "export"),
+]
 ODD_LINES = (
     "\ufeffI am so happy\r\n\r\nEstoy furioso, esto es horrible\n".encode() + b"so \xff sad\n" + "أنا خائف".encode()
 )
@@ -124,7 +139,7 @@ def test_help_names_every_command(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("sing",), ("train",), ("predict", "x"), ("predict", "--model"), ("encoders", "sing"), ("--loud",)]
+    "arguments", [("sing",), ("train",), ("predict", "--model"), ("encoders", "sing"), ("--loud",)]
 )
 def test_what_typer_refuses(arguments: tuple[str, ...], run: Run) -> None:
     result = run(*arguments)
@@ -492,6 +507,173 @@ def test_evaluate_refuses(run: Run, model_folder: Path, table: Path, tmp_path: P
     check_error(run("evaluate", "--model", tmp_path / "none", "--data", table), MODEL, "there is no model folder")
     (tmp_path / "other.tsv").write_text("text\tboredom\nso dull\t1\n", encoding="utf-8")
     check_error(run("evaluate", "--model", model_folder, "--data", tmp_path / "other.tsv"), DATA, "got boredom")
+
+
+# recipes
+
+
+def write_recipe(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:no row that chooses thresholds")
+def test_train_by_a_recipe(run: Run, table: Path, tmp_path: Path) -> None:
+    entries = [
+        '[[data.train]]\npath = "*.tsv"\nwithout_share = 0.25',
+        '[[data.validation]]\npath = "*.tsv"\nonly_share = 0.25',
+    ]
+    recipe = write_recipe(tmp_path / "recipe.toml", *entries, "[head]", "hidden = 4")
+    out = tmp_path / "model"
+    arguments = ["train", "--encoder", "tiny", "--config", recipe, "--out", out, "--set", "training.max_epochs=1"]
+    result = run(*arguments, "--data", table.parent)
+    assert (result.code, result.out) == (0, f"{out}\n"), result.err
+    assert load(out).config.head.hidden == 4
+    recorded = json.loads((out / "model.json").read_text(encoding="utf-8"))["training"]["data"]
+    assert recorded["training"]["rows"] == 48
+    assert recorded["stopping"]["rows"] + recorded["thresholding"]["rows"] == 16
+
+
+def test_a_recipe_that_can_not_be_followed(run: Run, table: Path, tmp_path: Path) -> None:
+    arguments = ["train", "--encoder", "tiny", "--out", tmp_path / "model"]
+    check_error(run(*arguments), USAGE, "no training data", "--train", "[[data.train]]")
+    settings = write_recipe(tmp_path / "settings.toml", "[head]", "hidden = 4")
+    check_error(run(*arguments, "--config", settings), USAGE, "no training data")
+    recipe = write_recipe(tmp_path / "recipe.toml", "[[data.train]]", 'path = "*.tsv"')
+    check_error(run(*arguments, "--config", recipe, "--data", tmp_path), DATA, "there is no file *.tsv", "--data")
+    broken = write_recipe(tmp_path / "broken.toml", "[[data.train]]", "colour = 3")
+    check_error(run(*arguments, "--config", broken, "--data", table.parent), USAGE, "has a path")
+
+
+# calibrate
+
+
+def test_calibrate(run: Run, model_folder: Path, table: Path, tmp_path: Path) -> None:
+    out, pooled = tmp_path / "model", tmp_path / "pooled"
+    result = run("calibrate", "--model", model_folder, "--data", table, "--out", out)
+    assert (result.code, result.out) == (0, f"{out}\n"), result.err
+    assert "thresholds for ar, en, es, chosen on 64 rows" in result.err
+    expected = calibrate(load(model_folder), read(table))
+    found = load(out).state.language_thresholds
+    assert {name: values.tolist() for name, values in found.items()} == {
+        name: values.tolist() for name, values in expected.state.language_thresholds.items()
+    }
+    (record,) = run("predict", "--model", out, "--json", "--language", "es", "so happy").records()
+    assert record == json.loads(json.dumps({"text": "so happy", **asdict(expected.predict(["so happy"], "es")[0])}))
+    recipe = write_recipe(tmp_path / "recipe.toml", "[[data.calibration]]", 'path = "*.tsv"')
+    by_recipe = ["--recipe", recipe, "--root", table.parent, "--pooled"]
+    assert run("calibrate", "--model", model_folder, *by_recipe, "--out", pooled).code == 0
+    assert load(pooled).state.language_thresholds == {}
+
+
+def test_calibrate_refuses(run: Run, model_folder: Path, table: Path, tmp_path: Path) -> None:
+    arguments = ["calibrate", "--model", model_folder, "--out"]
+    check_error(run(*arguments, tmp_path / "model"), USAGE, "no data", "--data")
+    check_error(run(*arguments, model_folder, "--data", table), USAGE, "exists already")
+    check_error(run(*arguments, tmp_path / "model", "--data", tmp_path / "none.tsv"), DATA, "there is no file")
+    other = ["calibrate", "--model", tmp_path / "none", "--data", table, "--out", tmp_path / "model"]
+    check_error(run(*other), MODEL, "there is no model folder")
+    (tmp_path / "other.tsv").write_text("text\tboredom\nso dull\t1\n", encoding="utf-8")
+    check_error(run(*arguments, tmp_path / "model", "--data", tmp_path / "other.tsv"), DATA, "no row is annotated")
+    assert not (tmp_path / "model").exists()
+
+
+# distill
+
+
+SMALL = ["--set", "vocabulary=3000", "--set", "dim=8", "--set", "epochs=0.1", "--set", "batch_size=64"]
+
+
+@pytest.fixture
+def translations(tmp_path: Path, dataset: Dataset) -> Path:
+    """Our English sentences, and the same in letters of another script."""
+    folder = tmp_path / "translations"
+    folder.mkdir()
+    english = [text for text, code in zip(dataset.texts, dataset.languages, strict=True) if code == "en"]
+    georgian = {letter: chr(0x10D0 + number) for number, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
+    lines = [f"{text}\t{''.join(georgian.get(letter, letter) for letter in text.lower())}" for text in english]
+    (folder / "xg.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_distill_then_extend(run: Run, translations: Path, table: Path, tmp_path: Path) -> None:
+    recipe = write_recipe(
+        tmp_path / "recipe.toml",
+        '[[data.parallel]]\npath = "translations/*.tsv"\n[[data.labelled]]\npath = "labelled.tsv"',
+    )
+    shutil.copy(table, tmp_path / "labelled.tsv")
+    base, more = tmp_path / "base", tmp_path / "more"
+    result = run("distill", "--teacher", "tiny", "--config", recipe, "--data", tmp_path, "--out", base, *SMALL)
+    assert (result.code, result.out) == (0, f"{base}\n"), result.err
+    assert load_encoder(base).dim == 8
+    english = (translations / "xg.tsv").read_text(encoding="utf-8").splitlines()
+    cherokee = [line.split("\t")[0] + "\t" + "ᎠᎡᎢᎣ"[row % 4] * 3 for row, line in enumerate(english)]
+    path = tmp_path / "xc.tsv"
+    path.write_text("\n".join([*cherokee, "no tab"]) + "\n", encoding="utf-8")
+    extend = ["distill", "--extend", base, "--parallel", path, "--out", more, "--set", "vocabulary=20"]
+    check_error(run(*extend), DATA, "xc.tsv, line 25", "--skip-bad")
+    result = run(*extend, "--skip-bad")
+    assert (result.code, result.out) == (0, f"{more}\n"), result.err
+    assert "dropped 1 malformed lines of 25" in result.err
+    assert extended_fingerprints(load_encoder(more)) == (load_encoder(base).fingerprint,)
+
+
+def test_distill_refuses(run: Run, translations: Path, tmp_path: Path) -> None:
+    arguments = ["distill", "--parallel", translations, "--out", tmp_path / "out"]
+    check_error(run(*arguments), USAGE, "either --teacher", "or --extend")
+    check_error(run(*arguments, "--teacher", "tiny", "--extend", "tiny"), USAGE, "either --teacher")
+    check_error(run(*arguments, "--extend", "tiny"), USAGE, "got 'tiny'")
+    check_error(run(*arguments, "--teacher", "nobody/has-this"), ENCODER, "no encoder")
+    check_error(run(*arguments, "--teacher", "tiny", "--set", "colour=3"), USAGE, "there is no setting")
+    check_error(run("distill", "--teacher", "tiny", "--out", tmp_path / "out"), USAGE, "no translations")
+    check_error(run("distill", "--teacher", "tiny", "--out", translations), USAGE, "exists already")
+    missing = ["distill", "--teacher", "tiny", "--parallel", tmp_path / "none.tsv", "--out", tmp_path / "out"]
+    check_error(run(*missing), DATA, "there is no file of translations")
+    assert not (tmp_path / "out").exists()
+
+
+# project
+
+
+def test_project_then_read(run: Run, model_folder: Path, translations: Path, tmp_path: Path) -> None:
+    out = tmp_path / "projected.csv"
+    arguments = ["project", "--model", model_folder, "--parallel", translations, "--out", out]
+    result = run(*arguments, "--per-language", 10)
+    assert (result.code, result.out) == (0, f"{out}\n"), result.err
+    data = read(out)
+    assert f"{len(data)} texts in 1 languages" in result.err
+    assert set(data.languages) == {"xg"}
+    assert 0 < len(data) <= 10
+    assert data.labels == load(model_folder).labels_
+    check_error(run(*arguments), USAGE, "exists already")
+    out.unlink()
+    check_error(run(*arguments, "--encoder", "nobody/has-this"), ENCODER, "no encoder")
+    check_error(run("project", "--model", tmp_path / "none", *arguments[3:]), MODEL, "there is no model folder")
+    missing = ["project", "--model", model_folder, "--parallel", tmp_path / "none.tsv", "--out", out]
+    check_error(run(*missing), DATA, "there is no file of translations")
+    assert run(*arguments, "--per-language", 1).code == USAGE
+    assert not out.exists()
+
+
+# languages
+
+
+def test_languages(run: Run, model_folder: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(model_folder, tmp_path / "model"))
+    check_error(run("languages", "--model", folder), MODEL, "has no languages.json")
+    listed = [
+        Language("sw", "Swahili", False, 0.457, 1200, 0.61, 300),
+        Language("gn", "Guarani", True, None, 0, 0.3, 9),
+    ]
+    write_languages(listed, folder)
+    assert json.loads(run("languages", "--model", folder, "--json").out) == [asdict(language) for language in listed]
+    shown = run("languages", "--model", folder)
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown.out.splitlines() if "│" in line]
+    assert ["sw", "Swahili", "46", "1200", "61", "300", ""] in cells
+    assert ["gn", "Guarani", "", "", "30", "9", "weak"] in cells
+    assert "2 languages, 1 of them weak" in shown.err
+    (folder / "languages.json").write_text('[{"code": "sw"}]', encoding="utf-8")
+    check_error(run("languages", "--model", folder), MODEL, "is damaged")
 
 
 # encoders

@@ -98,7 +98,7 @@ def test_each_channel_has_half_a_say(parts):
     plain = fit_parts(parts, TINY, QUICK)
     both = fit_parts(parts, TINY, QUICK.override({"wide.enabled": True}))
     network = HeadRuntime(plain.graph)
-    channel = fit_wide(parts.training.texts, parts.training.targets, both.config.wide)
+    channel = fit_wide(parts.training.texts, parts.training.targets, parts.training.data.sources, both.config.wide)
     stopping = parts.stopping
     matched = match_spread(channel, channel.logits(stopping.texts), network.logits(stopping.features))
     expected = 0.5 * network.logits(stopping.features) + 0.5 * matched.logits(stopping.texts)

@@ -16,14 +16,15 @@ SOURCE = Path(emoglot.__file__).parent
 # Data flows down this list, and so do imports: a module may import from its own layer or from those above it.
 LAYERS = [
     {"_version", "errors", "labels", "config", "files"},
-    {"text", "metrics", "thresholds", "loss"},
+    {"text", "metrics", "thresholds", "loss", "calibration"},
     {"data", "encoders"},
+    {"parallel", "recipe"},
     {"features", "head", "wide", "checkpoint"},
     {"graph", "runtime", "train"},
     {"card", "persist"},
     {"fit"},
     {"model"},
-    {"evaluate"},
+    {"evaluate", "calibrate", "project", "distill", "languages"},
     {"cli"},
     {"__init__", "__main__"},
 ]

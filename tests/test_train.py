@@ -15,6 +15,8 @@ from emoglot.config import HEAD_KINDS, LOSS_KINDS, WEIGHTINGS
 from emoglot.encoders import load_encoder
 from emoglot.errors import TrainingError
 from emoglot.features import extract_features
+from emoglot.graph import compile_head
+from emoglot.runtime import HeadRuntime
 from emoglot.train import Labelled, Trained, pooled_batches, train_head
 from tests.conftest import QUICK, make_dataset
 
@@ -92,7 +94,9 @@ def test_a_label_unknown_in_every_row_keeps_its_initial_output(labelled):
 def test_texts_without_tokens_are_passed_over(labelled):
     data = make_dataset(3)
     features = extract_features(load_encoder("tiny"), [*data.texts, "", ""])
-    more = Labelled(features, np.concatenate([data.targets, np.ones((2, 5), np.int8)]), (*data.sources, *data.sources[:2]))
+    more = Labelled(
+        features, np.concatenate([data.targets, np.ones((2, 5), np.int8)]), (*data.sources, *data.sources[:2])
+    )
     trained = train_head(more, labelled, labelled, QUICK)
     assert np.isfinite(trained.history[-1].loss)
     empty = Labelled(extract_features(load_encoder("tiny"), ["", ""]), np.ones((2, 5), np.int8), ("given",) * 2)
@@ -153,3 +157,20 @@ def test_batches_hold_every_row_once_and_no_more_than_asked(lengths, size):
     batches = list(pooled_batches(order, sizes, size))
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(sizes)))
     assert all(len(batch) <= size for batch in batches)
+
+
+def test_words_are_not_blamed_for_the_habits_of_the_annotators_who_met_them(labelled):
+    """One dataset's annotators say anger of every text, and its texts all begin alike."""
+    encoder, data = load_encoder("tiny"), make_dataset(3)
+    alike = extract_features(encoder, [f"hotel review: {text}" for text in data.texts])
+    both = extract_features(encoder, [*data.texts, *(f"hotel review: {text}" for text in data.texts)])
+    targets = np.concatenate([data.targets, data.targets])
+    targets[len(data) :, 0] = 1
+    raised = {"theirs": 0.0, "ours": 0.0}
+    for name in raised:
+        given = Labelled(both, targets, ("ours",) * len(data) + (name,) * len(data))
+        for seed in range(3):
+            settings = {"training__seed": seed, "training__max_epochs": 15, "loss__weighting": "uniform"}
+            head = HeadRuntime(compile_head(QUICK.head, run(given, loss__kind="cross-entropy", **settings).weights))
+            raised[name] += (head.logits(alike) - head.logits(labelled.features))[:, 0].mean()
+    assert raised["theirs"] < 0.9 * raised["ours"]

@@ -72,7 +72,7 @@ def test_tf_idf_is_scikit_learns():
 
 def test_logits_are_those_of_the_regression():
     data = make_dataset(1)
-    channel = fit_wide(TEXTS, data.targets, CONFIG)
+    channel = fit_wide(TEXTS, data.targets, data.sources, CONFIG)
     counts = count_ngrams(TEXTS, CONFIG)
     values = (tf_idf(counts, channel.idf), (counts.rows, counts.buckets))
     matrix = sparse.csr_matrix(values, shape=(len(TEXTS), CONFIG.buckets))
@@ -87,7 +87,7 @@ def test_unknown_rows_teach_nothing():
     data = make_dataset(1)
     targets = data.targets.copy()
     targets[8:, 0] = -1
-    partly = fit_wide(TEXTS, targets, CONFIG)
+    partly = fit_wide(TEXTS, targets, data.sources, CONFIG)
     weights = np.abs(partly.weights[:, 0].astype(np.float64))
     only_in_unknown = dense(TEXTS[8:]).sum(axis=0).astype(bool) & ~dense(TEXTS[:8]).sum(axis=0).astype(bool)
     assert weights[only_in_unknown].max() == 0
@@ -95,15 +95,16 @@ def test_unknown_rows_teach_nothing():
 
 
 def test_a_label_that_never_varies_gets_no_say():
-    targets = make_dataset(1).targets.copy()
+    data = make_dataset(1)
+    targets = data.targets.copy()
     targets[:, 1] = 0
-    channel = fit_wide(TEXTS, targets, CONFIG)
+    channel = fit_wide(TEXTS, targets, data.sources, CONFIG)
     assert (channel.logits(TEXTS)[:, 1] == 0).all()
 
 
 def test_matching_gives_the_mean_and_spread_of_the_network():
     data = make_dataset(1)
-    channel = fit_wide(TEXTS, data.targets, CONFIG)
+    channel = fit_wide(TEXTS, data.targets, data.sources, CONFIG)
     network = np.random.default_rng(0).normal(-2, 3, (len(TEXTS), len(LABELS))).astype(np.float32)
     matched = match_spread(channel, channel.logits(TEXTS), network).logits(TEXTS)
     assert matched.mean(axis=0) == pytest.approx(network.mean(axis=0), abs=0.02)
@@ -114,3 +115,20 @@ def test_no_text_gives_no_logits():
     channel = WideChannel(CONFIG, np.ones(2**14, np.float16), np.ones((2**14, 2), np.float16), np.zeros(2, np.float32))
     assert channel.logits([]).shape == (0, 2)
     assert channel.logits(["", " "]).tolist() == [[0, 0], [0, 0]]
+
+
+def test_words_are_not_blamed_for_the_habits_of_the_annotators_who_met_them():
+    """One dataset's annotators say anger of every text, and its texts all begin alike."""
+    data = make_dataset(8)
+    theirs = np.arange(len(data)) >= len(data) // 2
+    texts = [f"hotel review: {text}" if is_theirs else text for text, is_theirs in zip(data.texts, theirs, strict=True)]
+    targets = data.targets.copy()
+    targets[theirs, 0] = 1
+    raised = []
+    for name in ("theirs", "ours"):
+        channel = fit_wide(texts, targets, np.where(theirs, name, "ours").tolist(), CONFIG)
+        raised.append(
+            (channel.logits([f"hotel review: {text}" for text in TEXTS]) - channel.logits(TEXTS))[:, 0].mean()
+        )
+    apart, together = raised
+    assert apart < 0.5 * together

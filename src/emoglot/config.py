@@ -72,6 +72,7 @@ class TrainingConfig:
     batch_size: int = 32
     max_epochs: int = 100
     patience: int = 10
+    token_dropout: float = 0.0  # of whole tokens, in training; not in the paper, but what lets small vectors generalise
     validation_fraction: float = 0.2  # of the training rows, only when no validation set is given
     thresholding_fraction: float = 0.3
     seed: int = 0
@@ -82,6 +83,7 @@ class TrainingConfig:
         _check_count("training.batch_size", self.batch_size, 1, 65536)
         _check_count("training.max_epochs", self.max_epochs, 1, 100_000)
         _check_count("training.patience", self.patience, 1, 100_000)
+        _check_range("training.token_dropout", self.token_dropout, 0, 0.95)
         _check_range("training.validation_fraction", self.validation_fraction, 0.01, 0.9)
         _check_range("training.thresholding_fraction", self.thresholding_fraction, 0.01, 0.9)
         _check_count("training.seed", self.seed, 0, 2**31 - 1)
@@ -102,6 +104,68 @@ class WideConfig:
         _check_count("wide.word_ngrams", self.word_ngrams, 1, 5)
         _check_count("wide.char_ngrams", self.char_ngrams, 1, 8)
         _check_range("wide.regularisation", self.regularisation, 1e-6, 1e6)
+
+
+# How often a pair of each source is shown, against 1 for sentences: words are many, and were translated out of context.
+SOURCE_WEIGHTS = {
+    "memolon": 0.15,
+    "cldr": 0.2,
+    "omw": 0.4,
+    "wiktdict": 0.4,
+    "gatitos": 0.5,
+    "bible": 0.5,
+    "goemotions_ko": 0.5,
+    "ui_aosp": 0.5,
+    "ui_commonvoice": 0.5,
+    "ui_firefox": 0.5,
+    "ui_mozilla_android": 0.5,
+    "ui_mozilla_www": 0.5,
+    "ui_wikipedia_android": 0.5,
+}
+
+
+@dataclass(frozen=True)
+class DistillConfig:
+    """How an encoder is distilled."""
+
+    vocabulary: int = 80_000
+    letters: int = 600_000  # characters of each language that the vocabulary is learnt from
+    dim: int = 256
+    epochs: float = 5.0
+    batch_size: int = 2048
+    labelled_batch: int = 512
+    learning_rate: float = 2e-3
+    initial_spread: float = 0.1
+    dropout: float = 0.1  # of pieces
+    judge_weight: float = 1.0
+    label_weight: float = 1.0
+    seed: int = 0
+    sources: dict[str, float] = field(default_factory=SOURCE_WEIGHTS.copy)
+
+    def __post_init__(self) -> None:
+        _check_count("vocabulary", self.vocabulary, 1, 1_000_000)
+        _check_count("letters", self.letters, 1, 2**31 - 1)
+        _check_count("dim", self.dim, 1, 4096)
+        _check_range("epochs", self.epochs, 0.001, 10_000)
+        _check_count("batch_size", self.batch_size, 2, 65536)
+        _check_count("labelled_batch", self.labelled_batch, 1, 65536)
+        _check_range("learning_rate", self.learning_rate, 1e-8, 10)
+        _check_range("initial_spread", self.initial_spread, 0, 10)
+        _check_range("dropout", self.dropout, 0, 0.95)
+        _check_range("judge_weight", self.judge_weight, 0, 1000)
+        _check_range("label_weight", self.label_weight, 0, 1000)
+        _check_count("seed", self.seed, 0, 2**31 - 1)
+        for name, weight in self.sources.items():
+            _check_range(f"sources.{name}", weight, 0, 1000)
+
+    def override(self, settings: Mapping[str, Any]) -> DistillConfig:
+        """Return a copy with settings replaced."""
+        return cast(DistillConfig, _fill(self, settings, ""))
+
+    @classmethod
+    def from_toml(cls, path: Path) -> DistillConfig:
+        """Read a TOML file."""
+        return cls().override(read_toml(path))
 
 
 @dataclass(frozen=True)
@@ -143,12 +207,17 @@ class Config:
     @classmethod
     def from_toml(cls, path: Path) -> Config:
         """Read a TOML file with the tables [head], [loss], [training] and [wide]."""
-        try:
-            return cls.from_dict(tomllib.loads(path.read_text(encoding="utf-8")))
-        except OSError as error:
-            raise UsageError(f"can't read the config {path}: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise UsageError(f"{path} is not TOML: {error}") from error
+        return cls.from_dict(read_toml(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a file of settings, with one clear sentence when that can't be done."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"can't read the config {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not TOML: {error}") from error
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:

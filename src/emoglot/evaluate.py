@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from emoglot.data.dataset import Dataset
 from emoglot.errors import DataError
 from emoglot.metrics import Evaluation, evaluate_languages
 from emoglot.model import EmotionClassifier
-from emoglot.thresholds import decide
 
 
 def evaluate_model(model: EmotionClassifier, data: Dataset) -> Evaluation:
@@ -21,7 +18,5 @@ def evaluate_model(model: EmotionClassifier, data: Dataset) -> Evaluation:
     rows = data.with_labels(model.labels_).annotated()
     if not len(rows):
         raise DataError("no row has a known label: a test file without gold labels can be predicted, not evaluated")
-    scores = model.predict_proba(rows.texts)
-    thresholds = np.array(list(model.thresholds_.values()))
-    chosen = decide(scores, thresholds, single_label=model.config.single_label)
+    chosen = model.decide(model.predict_proba(rows.texts), rows.languages)
     return evaluate_languages(rows.targets, chosen, model.labels_, rows.languages)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from emoglot.calibration import fit_scaling
 from emoglot.config import Config, TrainingConfig
 from emoglot.data.dataset import Dataset, concatenate
 from emoglot.data.split import stratified_split
@@ -20,7 +21,7 @@ from emoglot.features import FeatureCache, Features, Progress, extract_features
 from emoglot.labels import Targets
 from emoglot.metrics import evaluate_languages
 from emoglot.persist import ModelState
-from emoglot.runtime import HeadRuntime, score
+from emoglot.runtime import HeadRuntime, logits_of, score
 from emoglot.text import normalise_text
 from emoglot.thresholds import NEVER, choose_thresholds, decide
 from emoglot.wide import WideChannel, fit_wide, match_spread
@@ -112,10 +113,11 @@ def fit_parts(
     weights, wide = trained.weights, None
     if config.wide.enabled:
         weights, wide = _add_wide(trained, parts, config)
+    thresholding = parts.thresholding.with_tokens()
+    weights, wide = _calibrated(weights, wide, thresholding, config)
     graph = compile_head(config.head, weights)
     runtime = HeadRuntime(graph)
     labels = parts.training.data.labels
-    thresholding = parts.thresholding.with_tokens()
     thresholds = choose_thresholds(
         score(runtime, wide, thresholding.features, thresholding.texts), thresholding.targets
     )
@@ -184,13 +186,26 @@ def _add_wide(trained: Trained, parts: Parts, config: Config) -> tuple[dict[str,
 
     The halves are folded into the weights, so that prediction only adds.
     """
-    channel = fit_wide(parts.training.texts, parts.training.targets, config.wide)
+    channel = fit_wide(parts.training.texts, parts.training.targets, parts.training.data.sources, config.wide)
     stopping = parts.stopping.with_tokens()
     network = HeadRuntime(compile_head(config.head, trained.weights)).logits(stopping.features)
     channel = match_spread(channel, channel.logits(stopping.texts), network)
     half = np.full(network.shape[1], 0.5, dtype=np.float32)
     halved = {name: trained.weights[name] * np.float32(0.5) for name in ("output.weight", "output.bias")}
     return trained.weights | halved, channel.rescaled(half, np.zeros_like(half))
+
+
+def _calibrated(
+    weights: dict[str, NDArray[np.float32]], wide: WideChannel | None, held_out: Part, config: Config
+) -> tuple[dict[str, NDArray[np.float32]], WideChannel | None]:
+    """Make scores mean what they say on held-out rows; order, and so F1 at the best threshold, stays as it is."""
+    runtime = HeadRuntime(compile_head(config.head, weights))
+    line = fit_scaling(logits_of(runtime, wide, held_out.features, held_out.texts), held_out.targets)
+    scaled = {
+        "output.weight": weights["output.weight"] * line.slope[:, None],
+        "output.bias": weights["output.bias"] * line.slope + line.shift,
+    }
+    return weights | scaled, wide.rescaled(line.slope, np.zeros_like(line.shift)) if wide else None
 
 
 def _warn_of_silent_labels(thresholds: NDArray[np.float64], training: Dataset) -> None:

@@ -15,7 +15,7 @@ from emoglot import persist
 from emoglot._version import __version__
 from emoglot.config import Config
 from emoglot.data.dataset import Dataset
-from emoglot.encoders import Encoder, load_encoder
+from emoglot.encoders import EMBEDDED_MODEL, Encoder, extended_fingerprints, load_encoder
 from emoglot.encoders.store import cache_folder
 from emoglot.errors import DataError, EncoderError, MissingExtraError, ModelError, UsageError
 from emoglot.features import FeatureCache, Features, Progress, extract_features
@@ -34,11 +34,16 @@ CHUNK = 2048
 
 @dataclass(frozen=True)
 class Prediction:
-    """The labels of a text, with the score of every label; `truncated` when the encoder read only its beginning."""
+    """The labels of a text, with the score of every label.
+
+    `truncated` when the encoder read only its beginning; `unreadable` when it knows less than half of the letters, so
+    that all scores are 0.
+    """
 
     labels: tuple[str, ...]
     scores: dict[str, float]
     truncated: bool = False
+    unreadable: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,15 @@ class EmotionClassifier:
         """The score from which each label is given; infinity for one that is never given."""
         state = self._trained_state()
         return dict(zip(state.labels, state.thresholds.tolist(), strict=True))
+
+    @property
+    def state(self) -> ModelState:
+        """All that the model is made of, except the encoder."""
+        return self._trained_state()
+
+    def with_state(self, state: ModelState) -> EmotionClassifier:
+        """Give a model with the same encoder and another state."""
+        return EmotionClassifier._from_state(state, self._encoder)
 
     @property
     def encoder(self) -> Encoder:
@@ -138,21 +152,34 @@ class EmotionClassifier:
         return self
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
-        """Give the scores, float32 (texts, labels); a text without a word in it scores 0 throughout."""
+        """Give the scores, float32 (texts, labels); a text without a known word in it scores 0 throughout."""
         scores = [scores for scores, _, _ in self._score_chunks(texts)]
         return np.concatenate([np.empty((0, len(self.labels_)), np.float32), *scores])
 
-    def predict(self, texts: Iterable[str]) -> list[Prediction]:
-        """Give the labels of every text, possibly none."""
+    def predict(self, texts: Iterable[str], language: str | Sequence[str] | None = None) -> list[Prediction]:
+        """Give the labels of every text, possibly none.
+
+        `language` is the code of all texts, or one for each: where the model has thresholds for it, they are used.
+        """
         state = self._trained_state()
-        predictions = []
+        texts = _check_texts(texts)
+        thresholds = self._thresholds_of(language, len(texts))
+        predictions: list[Prediction] = []
         for scores, normalised, features in self._score_chunks(texts):
-            chosen = decide(scores, state.thresholds, single_label=state.config.single_label)
+            cuts = thresholds[len(predictions) : len(predictions) + len(scores)]
+            chosen = decide(scores, cuts, single_label=state.config.single_label)
             for row, text in enumerate(normalised):
                 by_label = dict(zip(state.labels, scores[row].tolist(), strict=True))
-                truncated = _is_truncated(text, features.spans(row))
-                predictions.append(Prediction(names_where(chosen[row], state.labels), by_label, truncated))
+                spans = features.spans(row)
+                labels = names_where(chosen[row], state.labels)
+                unreadable = not scores[row].any() and bool(text)
+                predictions.append(Prediction(labels, by_label, _is_truncated(text, spans), unreadable))
         return predictions
+
+    def decide(self, scores: NDArray[np.float32], language: str | Sequence[str] | None = None) -> NDArray[np.bool_]:
+        """Choose the labels (texts, labels) that scores amount to, as `predict` does."""
+        thresholds = self._thresholds_of(language, len(scores))
+        return decide(scores, thresholds, single_label=self.config.single_label)
 
     def explain(self, text: str) -> tuple[TokenWeight, ...]:
         """Give every token of a text with its attention weight; the weights sum to 1."""
@@ -182,7 +209,19 @@ class EmotionClassifier:
         for start in range(0, len(texts), CHUNK):
             normalised = [normalise_text(text) for text in texts[start : start + CHUNK]]
             features = extract_features(self._encoder, normalised)
-            yield score(self._runtime, state.wide, features, normalised), normalised, features
+            scores = score(self._runtime, state.wide, features, normalised)
+            scores[[_is_unreadable(text, features, row) for row, text in enumerate(normalised)]] = 0
+            yield scores, normalised, features
+
+    def _thresholds_of(self, language: str | Sequence[str] | None, count: int) -> NDArray[np.float64]:
+        """Give the thresholds for every text (texts, labels)."""
+        state = self._trained_state()
+        if language is None or isinstance(language, str):
+            return np.broadcast_to(state.thresholds_for(language), (count, len(state.labels)))
+        if len(language) != count:
+            raise DataError(f"language is one code, or one for each text, got {len(language)} for {count} texts")
+        by_language = {code: state.thresholds_for(code) for code in set(language)}
+        return np.array([by_language[code] for code in language]).reshape(count, len(state.labels))
 
     def _trained_state(self) -> ModelState:
         if self._state is None:
@@ -215,8 +254,11 @@ class EmotionClassifier:
         return classifier
 
 
-def load(folder: Path | str, *, encoder: str | os.PathLike[str] | Encoder | None = None) -> EmotionClassifier:
-    """Load a trained model; `encoder` says where its encoder is now, if it has moved."""
+def load(
+    folder: Path | str | None = None, *, encoder: str | os.PathLike[str] | Encoder | None = None
+) -> EmotionClassifier:
+    """Load a trained model, by default the one inside the package; `encoder` says where its encoder is, if it moved."""
+    folder = EMBEDDED_MODEL if folder is None else folder
     state = persist.read_model(Path(folder))
     try:
         found = load_encoder(encoder if encoder is not None else state.encoder_name)
@@ -227,7 +269,7 @@ def load(folder: Path | str, *, encoder: str | os.PathLike[str] | Encoder | None
             f"{folder} needs the encoder {state.encoder_name!r}: {error}; if it lies elsewhere, say where: "
             f"emoglot.load(…, encoder=…) or --encoder"
         ) from error
-    if found.fingerprint != state.encoder_fingerprint:
+    if state.encoder_fingerprint not in (found.fingerprint, *extended_fingerprints(found)):
         raise ModelError(
             f"{folder} was trained on the encoder {state.encoder_name!r} with the fingerprint "
             f"{state.encoder_fingerprint}, got {found.name!r} with {found.fingerprint}: its scores would mean nothing"
@@ -265,6 +307,16 @@ def _check_texts(texts: Iterable[str]) -> Sequence[str]:
 def _is_truncated(text: str, spans: NDArray[np.int32]) -> bool:
     """Say whether letters or digits follow the last token; tokenizers may drop other signs at the end."""
     return bool(len(spans)) and any(character.isalnum() for character in text[spans[-1, 1] :])
+
+
+def _is_unreadable(text: str, features: Features, row: int) -> bool:
+    """Say whether the encoder had no vector for more than half of the letters: then the rest would be a guess."""
+    unknown = np.asarray(features.vectors(row) == 0).all(axis=1)
+    if not unknown.any():
+        return False
+    spans = features.spans(row)
+    letters = np.array([sum(map(str.isalnum, text[start:end])) for start, end in spans.tolist()])
+    return bool(unknown.all() or 2 * letters[unknown].sum() > letters.sum())
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,14 @@ class ModelState:
     wide: WideChannel | None
     training: Mapping[str, Any]  # summaries of the data and of how training went
     metrics: Mapping[str, Any]  # as measured on held-out validation rows
+    language_thresholds: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # instead of the others
+
+    def thresholds_for(self, language: str | None) -> NDArray[np.float64]:
+        """Give the thresholds of a language such as "pt-BR", of "pt", or those of all languages together."""
+        if language is None:
+            return self.thresholds
+        general = self.language_thresholds.get(language.partition("-")[0], self.thresholds)
+        return self.language_thresholds.get(language, general)
 
 
 def check_target(folder: Path) -> None:
@@ -88,14 +96,10 @@ def read_model(folder: Path) -> ModelState:
     try:
         config = Config.from_dict(_as(dict, description["config"]))
         labels = check_names(_as(list, description["labels"]))
-        thresholds = [
-            NEVER if value is None else float(_as((float, int), value))
-            for value in _as(list, description["thresholds"])
-        ]
         tensors = load_tensors(weights_data)
         state = ModelState(
             labels=labels,
-            thresholds=np.array(thresholds, dtype=np.float64),
+            thresholds=_thresholds(description["thresholds"]),
             config=config,
             encoder_name=_as(str, description["encoder"]["name"]),
             encoder_fingerprint=_as(str, description["encoder"]["fingerprint"]),
@@ -104,6 +108,10 @@ def read_model(folder: Path) -> ModelState:
             wide=_wide_channel(_without_prefix(tensors, _WIDE_PREFIX), config),
             training=_as(dict, description["training"]),
             metrics=_as(dict, description["metrics"]),
+            language_thresholds={
+                language: _thresholds(values)
+                for language, values in _as(dict, description.get("language_thresholds", {})).items()
+            },
         )
     except (KeyError, TypeError, ValueError, OverflowError, SafetensorError, EmoglotError) as error:
         raise ModelError(f"{folder / DESCRIPTION_FILE} does not describe a model: {_reason(error)}") from error
@@ -127,14 +135,24 @@ def _describe(state: ModelState, version: str) -> dict[str, Any]:
         "version": FORMAT_VERSION,
         "emoglot": version,
         "labels": list(state.labels),
-        # JSON has no infinity: a label that is never predicted has no threshold.
-        "thresholds": [None if value == NEVER else float(value) for value in state.thresholds],
+        "thresholds": _to_json(state.thresholds),
+        "language_thresholds": {name: _to_json(values) for name, values in state.language_thresholds.items()},
         "encoder": {"name": state.encoder_name, "fingerprint": state.encoder_fingerprint},
         "normalisation": NORMALISATION_VERSION,
         "config": state.config.to_dict(),
         "training": dict(state.training),
         "metrics": dict(state.metrics),
     }
+
+
+def _to_json(thresholds: NDArray[np.float64]) -> list[float | None]:
+    """List thresholds; JSON has no infinity, so a label that is never predicted has none."""
+    return [None if value == NEVER else float(value) for value in thresholds]
+
+
+def _thresholds(values: Any) -> NDArray[np.float64]:
+    listed = [NEVER if value is None else float(_as((float, int), value)) for value in _as(list, values)]
+    return np.array(listed, dtype=np.float64)
 
 
 def _tensors(state: ModelState) -> dict[str, NDArray[Any]]:
@@ -204,11 +222,12 @@ def _read_file(folder: Path, name: str, description: Mapping[str, Any]) -> bytes
 
 def _check_state(state: ModelState, description: Mapping[str, Any], folder: Path) -> None:
     width = len(state.labels)
-    if state.thresholds.shape != (width,):
-        raise ModelError(f"{folder}: there must be one threshold for each of {width} labels")
-    finite = state.thresholds[state.thresholds != NEVER]
-    if not ((finite >= 0) & (finite <= 1)).all():
-        raise ModelError(f"{folder}: thresholds must be in [0, 1] or null, got {description['thresholds']}")
+    for thresholds in (state.thresholds, *state.language_thresholds.values()):
+        if thresholds.shape != (width,):
+            raise ModelError(f"{folder}: there must be one threshold for each of {width} labels")
+        finite = thresholds[thresholds != NEVER]
+        if not ((finite >= 0) & (finite <= 1)).all():
+            raise ModelError(f"{folder}: thresholds must be in [0, 1] or null, got {_to_json(thresholds)}")
     if description.get("normalisation") != NORMALISATION_VERSION:
         raise ModelError(
             f"{folder} was trained on normalisation {description.get('normalisation')}, "

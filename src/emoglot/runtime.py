@@ -56,14 +56,19 @@ class HeadRuntime:
         return self._session.run([output], {"vectors": vectors, "lengths": lengths})[0]
 
 
+def logits_of(
+    runtime: HeadRuntime, wide: WideChannel | None, features: Features, texts: Sequence[str]
+) -> NDArray[np.float32]:
+    """Give the logits of encoded texts: the network's and, if there is one, the wide channel's."""
+    logits = runtime.logits(features)
+    return logits + wide.logits(texts) if wide else logits
+
+
 def score(
     runtime: HeadRuntime, wide: WideChannel | None, features: Features, texts: Sequence[str]
 ) -> NDArray[np.float32]:
-    """Give the scores of encoded texts: the network's logits, the wide channel's if there is one, one sigmoid."""
-    logits = runtime.logits(features)
-    if wide:
-        logits = logits + wide.logits(texts)
-    return sigmoid(logits)
+    """Give the scores of encoded texts."""
+    return sigmoid(logits_of(runtime, wide, features, texts))
 
 
 def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:

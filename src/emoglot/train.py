@@ -141,9 +141,7 @@ class _Trainer:
         # From zero, so that they draw no random numbers; the only dataset's habits are simply the truth.
         self._habits = torch.zeros(self._source_count, width, device=self._device, requires_grad=self._source_count > 1)
         parameters = [*self._head.parameters(), *([self._habits] if self._habits.requires_grad else [])]
-        self._optimiser = torch.optim.Adam(
-            parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay
-        )
+        self._optimiser = torch.optim.Adam(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
         positives = (self._training.targets == 1).sum(axis=0)
         self._weighting: Weighting = make_weighting(self._config.loss, positives)
 
@@ -156,6 +154,9 @@ class _Trainer:
         for batch in pooled_batches(order, self._training.features.lengths, settings.batch_size):
             vectors, lengths = self._pad(self._training.features, batch)
             targets = torch.from_numpy(self._training.targets[batch]).to(self._device)
+            if settings.token_dropout:
+                is_kept = torch.rand(vectors.shape[:2], device=self._device) >= settings.token_dropout
+                vectors = vectors * is_kept[..., None]
             logits, _ = self._head(vectors, lengths)
             logits = logits + self._habits[torch.from_numpy(self._source_of[batch])]
             loss = total_loss(logits, targets, self._config.loss, self._weighting)

@@ -22,6 +22,8 @@ _BASE = np.uint64(0x9E3779B97F4A7C15)
 _MIXER = np.uint64(0xB504F333F9DE6485)
 _CHARACTERS = np.uint64(1 << 63)
 _SPACE = ord(" ")
+# Who is spoken to says nothing about emotion, so that adding a name must not change the answer.
+_MENTION = ("<user>", " ")
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,21 @@ class WideChannel:
         return replace(self, weights=weights, bias=(self.bias * scale + shift).astype(np.float32))
 
 
-def fit_wide(texts: Sequence[str], targets: Targets, config: WideConfig) -> WideChannel:
-    """Fit one logistic regression per label on the rows that annotate it."""
+def fit_wide(texts: Sequence[str], targets: Targets, sources: Sequence[str], config: WideConfig) -> WideChannel:
+    """Fit one logistic regression per label on the rows that annotate it.
+
+    Each of several datasets has a column of its own, which takes up its annotators' habits and is dropped afterwards.
+    """
     sparse, logistic_regression = _import_sklearn()
     counts = count_ngrams(texts, config)
     idf = inverse_document_frequency(counts, config.buckets)
     shape = (counts.texts, config.buckets)
     matrix = sparse.csr_matrix((tf_idf(counts, idf), (counts.rows, counts.buckets)), shape=shape)
+    names, source_of = np.unique(sources, return_inverse=True)
+    if len(names) > 1:
+        matrix = sparse.hstack(
+            [matrix, sparse.eye(len(names), format="csr", dtype=np.float32)[source_of]], format="csr"
+        )
     weights = np.zeros((config.buckets, targets.shape[1]), dtype=np.float16)
     bias = np.zeros(targets.shape[1], dtype=np.float32)
     for label, target in enumerate(targets.T):
@@ -75,7 +85,7 @@ def fit_wide(texts: Sequence[str], targets: Targets, config: WideConfig) -> Wide
             continue
         model = logistic_regression(C=config.regularisation, solver="liblinear", random_state=0)
         model.fit(matrix[known], target[known])
-        weights[:, label] = model.coef_[0]
+        weights[:, label] = model.coef_[0, : config.buckets]
         bias[label] = model.intercept_[0]
     return WideChannel(config, idf, weights, bias)
 
@@ -112,11 +122,16 @@ def tf_idf(counts: Counts, idf: NDArray[np.float16]) -> NDArray[np.float32]:
     return np.asarray(values / norms[counts.rows], dtype=np.float32)
 
 
+_VARIATIONS = "\ufe0e\ufe0f"  # whether an emoji is drawn in colour
+
+
 class _SignTable(dict[int, str]):
     """Sets punctuation and symbols apart by spaces; everything else, vowel signs included, stays in its word."""
 
     def __missing__(self, code: int) -> str:
         sign = chr(code)
+        if sign in _VARIATIONS:
+            return ""
         self[code] = f" {sign} " if unicodedata.category(sign)[0] in "PS" else sign
         return self[code]
 
@@ -126,7 +141,7 @@ _SIGNS = _SignTable()
 
 def _letters(texts: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Lay all texts end to end as code points, every word between single spaces, and say whose each is."""
-    plain = [f" {' '.join(text.casefold().translate(_SIGNS).split())} " for text in texts]
+    plain = [f" {' '.join(text.replace(*_MENTION).casefold().translate(_SIGNS).split())} " for text in texts]
     letters = np.frombuffer("".join(plain).encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
     owner = np.repeat(np.arange(len(plain)), [len(text) for text in plain])
     return letters, owner

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from emoglot import __version__
-from emoglot.cli import encoders, evaluate, predict, train
+from emoglot.cli import calibrate, distill, encoders, evaluate, languages, predict, project, train
 from emoglot.cli.output import warn
 from emoglot.errors import EmoglotError
 
@@ -24,6 +24,10 @@ app = typer.Typer(
 app.command("predict")(predict.predict)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
+app.command("calibrate")(calibrate.calibrate)
+app.command("distill")(distill.distill)
+app.command("project")(project.project)
+app.command("languages")(languages.languages)
 app.add_typer(encoders.app, name="encoders")
 
 

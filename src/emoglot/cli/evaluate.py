@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    model: Annotated[Path, typer.Option(help="A model folder, made by `emoglot train`.")],
     data: Annotated[list[Path], typer.Option(help="Labelled data; give it several times to combine files.")],
+    model: options.Model = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as one JSON object.")] = False,
     encoder: options.EncoderOption = None,
     format_: options.Format = None,

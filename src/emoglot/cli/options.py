@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from emoglot.cli.output import warn
+from emoglot.cli.output import warn_of_bad_lines
 
 if TYPE_CHECKING:
     from emoglot.data.dataset import Dataset
@@ -20,10 +20,8 @@ TextColumn = Annotated[str | None, typer.Option(help="The column with the text."
 LabelColumns = Annotated[str | None, typer.Option(help="Columns of 0 and 1, one for each label, comma separated.")]
 LabelsColumn = Annotated[str | None, typer.Option(help="The column that lists a row's labels.")]
 LanguageColumn = Annotated[str | None, typer.Option(help="The column with the language code.")]
+Model = Annotated[Path | None, typer.Option("--model", help="A model folder; by default the model in the package.")]
 EncoderOption = Annotated[str | None, typer.Option("--encoder", help="Where the model's encoder is now, if it moved.")]
-
-# How many dropped lines are shown one by one; the rest are counted.
-_SHOWN_BAD_LINES = 5
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,5 @@ def read_all(paths: Sequence[Path], reading: Reading, known_labels: Sequence[str
     from emoglot.data.dataset import concatenate
 
     data = concatenate(read(path, **reading.options(), known_labels=known_labels) for path in paths)
-    if data.bad_lines:
-        warn(f"dropped {len(data.bad_lines)} malformed lines of {len(data) + len(data.bad_lines)}:")
-        for bad in data.bad_lines[:_SHOWN_BAD_LINES]:
-            warn(f"  {bad}")
+    warn_of_bad_lines(data.bad_lines, len(data))
     return data

@@ -27,13 +27,16 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def predict(
-    model: Annotated[Path, typer.Option(help="A model folder, made by `emoglot train`.")],
     texts: Annotated[
         list[str] | None, typer.Argument(help="Texts; without any, one is read from each input line.")
     ] = None,
     file: Annotated[Path | None, typer.Option(help="Read one text from each line of this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, with all scores.")] = False,
     explain: Annotated[bool, typer.Option(help="Also say which words weighed most.")] = False,
+    language: Annotated[
+        str | None, typer.Option(help="Their language, such as sw: with it, the thresholds of that language are used.")
+    ] = None,
+    model: options.Model = None,
     encoder: options.EncoderOption = None,
 ) -> None:
     """Say which emotions texts carry."""
@@ -42,7 +45,7 @@ def predict(
     from emoglot.model import load
 
     classifier = load(model, encoder=encoder)
-    predictions = classifier.predict(given)
+    predictions = classifier.predict(given, language)
     if as_json:
         _print_json(classifier, given, predictions, explain)
     else:
@@ -103,6 +106,8 @@ def _emotions_and_next(prediction: Prediction) -> tuple[str, str]:
     ranked = sorted(prediction.scores.items(), key=lambda item: -item[1])
     chosen = [f"{name} {score:.2f}" for name, score in ranked if name in prediction.labels]
     others = [f"{name} {score:.2f}" for name, score in ranked if name not in prediction.labels]
+    if prediction.unreadable:
+        return "–\n(not read: the model does not know these letters)", ""
     cut = "\n(only the beginning was read)" if prediction.truncated else ""
     return (", ".join(chosen) or "–") + cut, ", ".join(others[:_SHOWN_OTHERS])
 

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
 def train(
     encoder: Annotated[str, typer.Option(help="An encoder: see `emoglot encoders`; or a folder.")],
-    train: Annotated[list[Path], typer.Option(help="Training data; give it several times to combine files.")],
     out: Annotated[Path, typer.Option(help="The model folder to write.")],
+    train: Annotated[
+        list[Path] | None, typer.Option(help="Training data; give it several times to combine files.")
+    ] = None,
     validation: Annotated[
         list[Path] | None, typer.Option(help="Validation data; without it, a fifth of the training rows serves.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings, as a TOML file.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings, and perhaps data, as a TOML file.")] = None,
+    data: Annotated[Path, typer.Option(help="Where the files that the config names are.")] = Path(),
     set_: Annotated[list[str] | None, typer.Option("--set", help="One setting, such as head.hidden=64.")] = None,
     wide: Annotated[bool | None, typer.Option("--wide/--no-wide", help="Add the channel of n-grams.")] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same machine: same weights.")] = None,
@@ -37,12 +40,15 @@ def train(
     language_column: options.LanguageColumn = None,
 ) -> None:
     """Train a model and write it to a folder."""
+    from emoglot.data.dataset import concatenate
     from emoglot.persist import check_target
+    from emoglot.recipe import Recipe
 
     if out.exists() and not overwrite:
         raise UsageError(f"{out} exists already: give another --out, or --overwrite to replace it")
     check_target(out)
-    settings = Config.from_toml(config) if config else Config()
+    recipe = Recipe.from_toml(config) if config else Recipe({}, {})
+    settings = Config.from_dict(recipe.settings)
     overrides = dict(parse_setting(setting) for setting in set_ or [])
     if seed is not None:
         overrides["training.seed"] = seed
@@ -50,8 +56,14 @@ def train(
         overrides["wide.enabled"] = wide
     settings = settings.override(overrides)
     reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
-    training_data = options.read_all(train, reading)
-    validation_data = options.read_all(validation, reading, training_data.labels) if validation else None
+    parts = [recipe.read("train", data), options.read_all(train, reading) if train else None]
+    given = [part for part in parts if part is not None]
+    if not given:
+        raise UsageError("no training data: give --train, or a --config that lists some as [[data.train]]")
+    training_data = concatenate(given)
+    validation_data = (
+        options.read_all(validation, reading, training_data.labels) if validation else recipe.read("validation", data)
+    )
 
     from emoglot.model import EmotionClassifier
 

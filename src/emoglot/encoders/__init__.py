@@ -15,7 +15,21 @@ from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.tiny import TinyEncoder
 from emoglot.errors import EncoderError, UsageError
 
-__all__ = ["Encoder", "EncoderInfo", "Ragged", "install_encoder", "list_encoders", "load_encoder"]
+__all__ = [
+    "EMBEDDED_MODEL",
+    "EMBEDDED_NAME",
+    "Encoder",
+    "EncoderInfo",
+    "Ragged",
+    "extended_fingerprints",
+    "install_encoder",
+    "list_encoders",
+    "load_encoder",
+]
+
+# The model inside the package, and the encoder it reads: `load_encoder` knows that one by its name.
+EMBEDDED_MODEL = Path(__file__).parent.parent / "embedded"
+EMBEDDED_NAME = "emoglot-small"
 
 # Hub models worth naming, with about the size of their weights and tokenizer in MB; any other id works as well.
 HUB_MODELS = {
@@ -47,6 +61,8 @@ def load_encoder(name: str | os.PathLike[str] | Encoder) -> Encoder:
         raise UsageError(f"an encoder is a name, a folder or an Encoder, got {name!r}")
     if name == TinyEncoder.name:
         return TinyEncoder()
+    if name == EMBEDDED_NAME:
+        return OnnxEncoder(EMBEDDED_MODEL / "encoder", EMBEDDED_NAME)
     if Path(name).is_dir():
         return _load_folder(Path(name))
     if store.is_installed(name):
@@ -57,6 +73,11 @@ def load_encoder(name: str | os.PathLike[str] | Encoder) -> Encoder:
     if name == use.NAME:
         raise EncoderError(f"{name} is not installed here: emoglot encoders install {name}")
     return _load_hub(name)
+
+
+def extended_fingerprints(encoder: Encoder) -> tuple[str, ...]:
+    """Give the fingerprints of the older encoders that an encoder can stand in for."""
+    return (encoder.description.extends or ()) if isinstance(encoder, OnnxEncoder) else ()
 
 
 def install_encoder(name: str, source: Path | None = None, say: Callable[[str], None] = lambda message: None) -> Path:
@@ -71,7 +92,11 @@ def install_encoder(name: str, source: Path | None = None, say: Callable[[str], 
 
 def list_encoders() -> list[EncoderInfo]:
     """Say what can be used here, what is installed, and what each other one would download."""
-    infos = [EncoderInfo(TinyEncoder.name, "built in", True, 0.0, "hashed trigrams without meaning, for tests")]
+    megabytes = store.folder_size(EMBEDDED_MODEL / "encoder") / 1e6
+    infos = [
+        EncoderInfo(EMBEDDED_NAME, "built in", True, megabytes, "a hundred languages, 256 dimensions"),
+        EncoderInfo(TinyEncoder.name, "built in", True, 0.0, "hashed trigrams without meaning, for tests"),
+    ]
     folders = {description.name: (description, folder) for folder, description in _described_folders()}
     for name, (description, folder) in folders.items():
         megabytes = store.folder_size(folder) / 1e6

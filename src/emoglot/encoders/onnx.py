@@ -42,6 +42,8 @@ class Description:
     quantized: bool
     files: dict[str, str] = field(default_factory=dict)  # the SHA-256 of every other file, by name
     version: int = FORMAT_VERSION
+    # Fingerprints of older encoders whose tokens have the same vectors here; None for one that can't be extended.
+    extends: tuple[str, ...] | None = None
 
     def write(self, folder: Path) -> None:
         """Write the description; it comes last, so that a folder without it is a folder half made."""
@@ -57,7 +59,9 @@ class Description:
             version = values.get("version", 0)
             if version > FORMAT_VERSION:
                 raise EncoderError(f"{folder} was made by a newer emoglot (format {version}): pip install -U emoglot")
-            description = cls(**{item.name: values[item.name] for item in fields(cls)})
+            extends = values.get("extends")  # younger than the others
+            older = {item.name: values[item.name] for item in fields(cls) if item.name != "extends"}
+            description = cls(**older, extends=None if extends is None else tuple(extends))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise EncoderError(f"{path} is not a readable encoder description: {error}; install it again") from error
         description._check(path)
@@ -74,6 +78,7 @@ class Description:
             "output_name": isinstance(self.output_name, str),
             "quantized": isinstance(self.quantized, bool),
             "files": isinstance(self.files, dict) and {MODEL_FILE, TOKENIZER_FILE} <= self.files.keys(),
+            "extends": all(isinstance(item, str) for item in self.extends or ()),
             "version": type(self.version) is int and self.version > 0,
         }
         for name, is_kept in rules.items():
@@ -118,6 +123,18 @@ class OnnxEncoder:
     def dim(self) -> int:
         """The length of a token vector."""
         return self.description.dim
+
+    @property
+    def tokenizer(self) -> Any:
+        """What cuts a text into tokens, from the tokenizers library."""
+        return self._tokenizer
+
+    def table(self) -> NDArray[np.float32]:
+        """Give the vector of every piece of an encoder that reads each piece by itself."""
+        ids = np.arange(self._tokenizer.get_vocab_size(), dtype=np.int32)
+        feeds = (ids, np.array([0, len(ids)], dtype=np.int64))
+        inputs = dict(zip(self.description.input_names, feeds, strict=True))
+        return np.asarray(self._session.run([self.description.output_name], inputs)[0])
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Count subwords, frame included."""

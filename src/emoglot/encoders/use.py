@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description, OnnxEncoder
+from emoglot.encoders.pieces import to_tokenizer
 from emoglot.encoders.store import encoder_folder
 from emoglot.errors import EncoderError, MissingExtraError
 from emoglot.files import folder_in_the_making
@@ -33,7 +34,7 @@ MAX_TOKENS = 512  # the network has no limit of its own; this is the one of XLM-
 _RECIPE_VERSION = 1
 _TOKEN_VECTORS = "StatefulPartitionedCall/EncoderDNN/CNN_layers/dense/BiasAdd:0"
 _TOKENIZER = "StatefulPartitionedCall/text_preprocessor/SentenceTokenizer/SentencepieceTokenizeOp"
-_BEGIN, _END = "<s>", "</s>"
+_FRAME = ("<s>", "</s>")
 
 
 def install(source: Path | None = None, say: Callable[[str], None] = lambda message: None) -> Path:
@@ -116,7 +117,7 @@ def _write_folder(content: bytes, folder: Path) -> None:
     model = onnx.load_from_string(content)
     tokenizer_node = next(node for node in model.graph.node if node.op_type == "SentencepieceTokenizer")
     sentencepiece_model = next(attribute.s for attribute in tokenizer_node.attribute if attribute.name == "model")
-    _make_tokenizer(sentencepiece_model).save(str(folder / TOKENIZER_FILE))
+    to_tokenizer(sentencepiece_model, _FRAME).save(str(folder / TOKENIZER_FILE))
     onnx.save(_cut(model), folder / MODEL_FILE)
     Description(
         name=NAME,
@@ -152,28 +153,3 @@ def _cut(model: Any) -> Any:
     )
     opsets = [opset for opset in model.opset_import if opset.domain == ""]
     return helper.make_model(graph, opset_imports=opsets, ir_version=model.ir_version)
-
-
-def _make_tokenizer(sentencepiece_model: bytes) -> Any:
-    """Rebuild a SentencePiece unigram model (nmt_nfkc) with the tokenizers library, framed by <s> and </s>."""
-    from sentencepiece import sentencepiece_model_pb2 as generated
-    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
-
-    messages: Any = generated  # generated code has no types
-    proto = messages.ModelProto()
-    proto.ParseFromString(sentencepiece_model)
-    pieces = [(piece.piece, piece.score) for piece in proto.pieces]
-    tokenizer = Tokenizer(models.Unigram(pieces, proto.trainer_spec.unk_id, False))
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap),
-            normalizers.Strip(),
-            normalizers.Replace(Regex(" {2,}"), " "),
-        ]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
-    ids = {name: index for index, (name, _) in enumerate(pieces) if name in (_BEGIN, _END)}
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{_BEGIN} $A {_END}", special_tokens=list(ids.items())
-    )
-    return tokenizer

@@ -1,0 +1,115 @@
+"""A recipe: a TOML file with the settings of a run and, under [data], the files it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from emoglot.config import read_toml
+from emoglot.data import read
+from emoglot.data.dataset import Dataset, concatenate
+from emoglot.data.split import stratified_split
+from emoglot.errors import DataError, UsageError
+
+DATA = "data"
+_SEED = 0  # of splits and samples: the same rows for every recipe
+_TYPES = {
+    "path": str,
+    "format": str,
+    "skip_bad": bool,
+    "rows": int,
+    "repeats": int,
+    "without_share": float,
+    "only_share": float,
+    "without_languages": list,
+    "without_files": list,
+    "without_texts_of": str,
+}
+
+
+@dataclass(frozen=True)
+class Ingredient:
+    """Some files of labelled data, and which of their rows to take."""
+
+    path: str  # a pattern such as "brighter/train/*.csv", below the folder of data
+    format: str | None = None
+    skip_bad: bool = False
+    rows: int | None = None  # a random sample of so many
+    repeats: int = 1  # how often each row is there, for data that matters more than its size says
+    without_share: float | None = None  # leave this share out, the same in every recipe …
+    only_share: float | None = None  # … and here take nothing but that share
+    without_languages: tuple[str, ...] = ()
+    without_files: tuple[str, ...] = ()  # names of files that the pattern would find
+    without_texts_of: str | None = None  # a pattern of files whose texts must not be among these
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Ingredient:
+        """Check the entries of a table."""
+        is_table = isinstance(values, dict) and "path" in values
+        if not is_table or not all(type(value) is _TYPES.get(name) for name, value in values.items()):
+            _, *others = (f"{name} ({kind.__name__})" for name, kind in _TYPES.items())
+            raise UsageError(f"an entry of [{DATA}] has a path and perhaps {', '.join(others)}, got {values!r}")
+        if "without_share" in values and "only_share" in values:
+            raise UsageError(f"an entry of [{DATA}] has without_share or only_share, not both, got {values!r}")
+        listed: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        }
+        return cls(**listed)
+
+    def files(self, root: Path) -> list[Path]:
+        """List the files, in the order of their names."""
+        return _found(root, self.path, self.without_files)
+
+    def read(self, root: Path) -> Dataset:
+        """Read the files and take the rows."""
+        data = concatenate(read(path, format=self.format, skip_bad=self.skip_bad) for path in self.files(root))
+        if self.without_texts_of is not None:
+            foreign = {text for path in _found(root, self.without_texts_of) for text in read(path).texts}
+            data = data.select([row for row, text in enumerate(data.texts) if text not in foreign])
+        share = self.without_share if self.only_share is None else self.only_share
+        if share is not None:
+            kept, left_out = stratified_split(data.targets, share, _SEED, groups=data.languages)
+            data = data.select(kept if self.only_share is None else left_out)
+        if self.without_languages:
+            data = data.select([row for row, name in enumerate(data.languages) if name not in self.without_languages])
+        if self.rows is not None and self.rows < len(data):
+            data = data.select(np.sort(np.random.default_rng(_SEED).permutation(len(data))[: self.rows]))
+        return data.select(np.tile(np.arange(len(data)), self.repeats))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Settings, and the data to use them on, by what it is for."""
+
+    settings: Mapping[str, Any]
+    data: Mapping[str, tuple[Ingredient, ...]]
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Recipe:
+        """Read a recipe; a file with settings alone is one too."""
+        settings = read_toml(path)
+        data = settings.pop(DATA, {})
+        is_tables = isinstance(data, dict) and all(isinstance(entries, list) for entries in data.values())
+        if not is_tables:
+            raise UsageError(f"{path}: files are listed as tables such as [[{DATA}.train]], got {data!r}")
+        return cls(settings, {name: tuple(map(Ingredient.from_dict, entries)) for name, entries in data.items()})
+
+    def read(self, purpose: str, root: Path) -> Dataset | None:
+        """Read the labelled data for a purpose, if the recipe names any."""
+        ingredients = self.data.get(purpose)
+        return concatenate(ingredient.read(root) for ingredient in ingredients) if ingredients else None
+
+    def files(self, purpose: str, root: Path) -> list[Path]:
+        """List files that are not labelled data."""
+        return [path for ingredient in self.data.get(purpose, ()) for path in ingredient.files(root)]
+
+
+def _found(root: Path, pattern: str, left_out: Sequence[str] = ()) -> list[Path]:
+    found = sorted(path for path in root.glob(pattern) if path.name not in left_out)
+    if not found:
+        raise DataError(f"there is no file {pattern} in {root}: say with --data where the recipe's files are")
+    return found

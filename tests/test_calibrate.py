@@ -1,0 +1,153 @@
+"""Thresholds by language: chosen where there is enough to choose on, kept where not, saved and used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emoglot import load
+from emoglot.calibrate import ENOUGH_POSITIVES, calibrate
+from emoglot.data.dataset import Dataset, concatenate
+from emoglot.errors import DataError, ModelError
+from emoglot.labels import UNKNOWN
+from emoglot.model import EmotionClassifier
+from emoglot.thresholds import NEVER, choose_thresholds
+from tests.conftest import LABELS, make_dataset
+
+# With 12 copies Spanish has 24 texts of love and of sadness, all languages together 36 of every label.
+COPIES = 12
+EVERYTHING, NOTHING = np.zeros(len(LABELS)), np.full(len(LABELS), NEVER)
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return make_dataset(COPIES)
+
+
+@pytest.fixture(scope="module")
+def calibrated(trained: EmotionClassifier, data: Dataset) -> EmotionClassifier:
+    return calibrate(trained, data)
+
+
+def rows_in(data: Dataset, language: str) -> Dataset:
+    return data.select([row for row, code in enumerate(data.languages) if code == language])
+
+
+def with_thresholds(model: EmotionClassifier, **languages: np.ndarray) -> EmotionClassifier:
+    return model.with_state(replace(model.state, language_thresholds=languages))
+
+
+def test_a_language_chooses_where_it_has_enough_and_takes_what_all_choose_where_not(trained, calibrated, data):
+    together = choose_thresholds(trained.predict_proba(data.texts), data.targets)
+    assert set(calibrated.state.language_thresholds) == {"ar", "en", "es"}
+    decided_alone = 0
+    for language, found in calibrated.state.language_thresholds.items():
+        own = rows_in(data, language)
+        alone = choose_thresholds(trained.predict_proba(own.texts), own.targets)
+        enough = (own.targets == 1).sum(axis=0) >= ENOUGH_POSITIVES
+        decided_alone += enough.sum()
+        assert np.array_equal(found, np.where(enough, alone, together))
+    assert decided_alone == 2
+
+
+def test_a_label_too_rare_in_all_languages_keeps_the_models_threshold(trained, data):
+    few = data.select(range(16))
+    for thresholds in calibrate(trained, few).state.language_thresholds.values():
+        assert np.array_equal(thresholds, trained.state.thresholds)
+    assert np.array_equal(calibrate(trained, few, pooled=True).state.thresholds, trained.state.thresholds)
+
+
+def test_pooled_thresholds_are_those_of_all_rows_together(trained, data):
+    pooled = calibrate(trained, data, pooled=True)
+    expected = choose_thresholds(trained.predict_proba(data.texts), data.targets)
+    assert np.array_equal(pooled.state.thresholds, expected)
+    assert pooled.state.language_thresholds == {}
+    assert np.array_equal(pooled.predict_proba(data.texts[:5]), trained.predict_proba(data.texts[:5]))
+
+
+def test_other_languages_and_the_model_itself_stay_as_they_were(trained, calibrated, data):
+    before = with_thresholds(trained, de=EVERYTHING, es=NOTHING)
+    after = calibrate(before, rows_in(data, "es"))
+    assert np.array_equal(after.state.language_thresholds["de"], EVERYTHING)
+    assert not np.array_equal(after.state.language_thresholds["es"], NOTHING)
+    assert np.array_equal(before.state.language_thresholds["es"], NOTHING)
+    assert np.array_equal(calibrated.state.thresholds, trained.state.thresholds)
+
+
+def test_unknown_labels_and_texts_that_can_not_be_read_choose_nothing(trained, calibrated, data):
+    unread = Dataset(("\u200b",) * 99, np.ones((99, len(LABELS)), np.int8), LABELS, ("es",) * 99, ("ours",) * 99)
+    unknown = replace(data, targets=np.full_like(data.targets, UNKNOWN))
+    again = calibrate(trained, concatenate([data, unread, unknown]))
+    for language, thresholds in calibrated.state.language_thresholds.items():
+        assert np.array_equal(again.state.language_thresholds[language], thresholds)
+    with pytest.raises(DataError, match="reads none"):
+        calibrate(trained, unread)
+    with pytest.raises(DataError, match="no row is annotated"):
+        calibrate(trained, unknown)
+
+
+def test_thresholds_are_saved_and_loaded_unchanged(trained, tmp_path):
+    odd = np.array([NEVER, 0.0, 1.0, 0.1 + 0.2, np.nextafter(0.5, 1)])
+    loaded = load(with_thresholds(trained, es=odd, **{"pt-BR": NOTHING}).save(tmp_path / "model"))
+    assert {name: values.tolist() for name, values in loaded.state.language_thresholds.items()} == {
+        "es": odd.tolist(),
+        "pt-BR": NOTHING.tolist(),
+    }
+    again = loaded.save(tmp_path / "again")
+    assert (again / "model.json").read_bytes() == (tmp_path / "model" / "model.json").read_bytes()
+
+
+def test_a_language_falls_back_to_its_wider_code_and_then_to_all(trained):
+    model = with_thresholds(trained, pt=NOTHING, **{"pt-BR": EVERYTHING})
+    (plain,) = trained.predict(["so happy"])
+    expected = {"pt-BR": LABELS, "pt": (), "pt-PT": (), "de": plain.labels, "": plain.labels, None: plain.labels}
+    for language, labels in expected.items():
+        assert model.predict(["so happy"], language)[0].labels == labels
+        scores = model.predict_proba(["so happy"])
+        assert model.decide(scores, language)[0].tolist() == [name in labels for name in LABELS]
+
+
+def test_each_text_is_cut_by_the_thresholds_of_its_own_language(trained, monkeypatch):
+    monkeypatch.setattr("emoglot.model.CHUNK", 2)
+    model = with_thresholds(trained, xa=EVERYTHING, xb=NOTHING)
+    found = model.predict(["so happy"] * 5, ["xa", "xb", "xb", "xa", "xa"])
+    assert [prediction.labels for prediction in found] == [LABELS, (), (), LABELS, LABELS]
+    assert model.predict([], []) == []
+    with pytest.raises(DataError, match="one for each text, got 1 for 2 texts"):
+        model.predict(["so happy"] * 2, ["xa"])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda values: [values],
+        lambda values: {"es": values["es"][:-1]},
+        lambda values: {"es": [*values["es"][:-1], 1.5]},
+        lambda values: {"es": [*values["es"][:-1], -0.1]},
+        lambda values: {"es": [*values["es"][:-1], "0.5"]},
+        lambda values: {"es": [*values["es"][:-1], True]},
+        lambda values: {"es": 0.5},
+        lambda values: None,
+    ],
+)
+def test_damaged_thresholds_are_refused(trained, tmp_path, damage: Callable[[Any], Any]):
+    path = Path(with_thresholds(trained, es=EVERYTHING).save(tmp_path / "model")) / "model.json"
+    description = json.loads(path.read_text(encoding="utf-8"))
+    description["language_thresholds"] = damage(description["language_thresholds"])
+    path.write_text(json.dumps(description), encoding="utf-8")
+    with pytest.raises(ModelError):
+        load(path.parent)
+
+
+def test_a_folder_of_before_has_no_thresholds_by_language(trained, tmp_path):
+    path = trained.save(tmp_path / "model") / "model.json"
+    description = json.loads(path.read_text(encoding="utf-8"))
+    del description["language_thresholds"]
+    path.write_text(json.dumps(description), encoding="utf-8")
+    assert load(path.parent).state.language_thresholds == {}
