@@ -1,0 +1,31 @@
+"""Puts a trained model and its encoder into the package.
+
+python recipes/pack.py build/model build/encoder
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import emoglot
+from emoglot.encoders import EMBEDDED_MODEL, EMBEDDED_NAME
+from emoglot.encoders.store import folder_size
+from emoglot.languages import LANGUAGES_FILE
+
+
+def main(model_folder: Path, encoder_folder: Path) -> None:
+    """Save the model under the embedded encoder's name, with the encoder and what was measured of its languages."""
+    model = emoglot.load(model_folder, encoder=encoder_folder)
+    shutil.rmtree(EMBEDDED_MODEL, ignore_errors=True)
+    model.with_state(replace(model.state, encoder_name=EMBEDDED_NAME)).save(EMBEDDED_MODEL)
+    shutil.copytree(encoder_folder, EMBEDDED_MODEL / "encoder")
+    if (model_folder / LANGUAGES_FILE).exists():
+        shutil.copy(model_folder / LANGUAGES_FILE, EMBEDDED_MODEL)
+    sys.stdout.write(f"{EMBEDDED_MODEL}: {folder_size(EMBEDDED_MODEL) / 1e6:.1f} MB\n")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
