@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emoglot import distill
+from emoglot import student
+from emoglot.cli.distill import distill as command
 from emoglot.config import DistillConfig
 from emoglot.data.dataset import Dataset
 from emoglot.distill import distil, extend
@@ -17,7 +18,7 @@ from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.errors import DataError, ModelError, TrainingError
 from emoglot.labels import to_targets
 from emoglot.model import EmotionClassifier, load
-from emoglot.parallel import Parallel
+from emoglot.parallel import Parallel, read_parallel
 from emoglot.text import normalise_text
 from tests.conftest import QUICK
 
@@ -36,8 +37,10 @@ TINY = load_encoder("tiny")
 
 
 def sentences(count: int, seed: int = 0) -> list[str]:
+    """Fill the slots, leaving some out: with a word of each in all sentences, none could tell which word means what."""
     rng = random.Random(seed)
-    return sorted({" ".join(rng.choice(slot) for slot in SLOTS) for _ in range(count)})
+    shapes = [[slot for slot in SLOTS if slot is SLOTS[2] or rng.random() < 0.7] for _ in range(count)]
+    return sorted({" ".join(map(rng.choice, shape)) for shape in shapes})
 
 
 def translate(sentence: str, script: int) -> str:
@@ -102,8 +105,7 @@ def model(base: OnnxEncoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def extended(base: OnnxEncoder, tmp_path_factory: pytest.TempPathFactory) -> OnnxEncoder:
     out = tmp_path_factory.mktemp("extended") / "cherokee"
-    config = DistillConfig(vocabulary=120, epochs=30, batch_size=32, learning_rate=0.02)
-    return load_encoder(extend(pairs(CHEROKEE, "xc"), base, config, out))
+    return load_encoder(extend(pairs(CHEROKEE, "xc"), base, DistillConfig.for_extension(), out))
 
 
 def test_held_out_translations_lie_nearest_to_their_own_english(base):
@@ -144,8 +146,8 @@ def kill_at(step: int):
 
 
 def test_an_interrupted_run_goes_on_to_the_same_encoder(tmp_path, monkeypatch):
-    monkeypatch.setattr(distill, "STEPS_PER_REPORT", 10)
-    monkeypatch.setattr(distill, "STEPS_PER_CHECKPOINT", 20)
+    monkeypatch.setattr(student, "STEPS_PER_REPORT", 10)
+    monkeypatch.setattr(student, "STEPS_PER_CHECKPOINT", 20)
     parallel, said = pairs(GEORGIAN, "xg", 60), []
     expected = distil(parallel, TINY, FEW, tmp_path / "whole" / "out")
     out = tmp_path / "broken" / "out"
@@ -158,8 +160,8 @@ def test_an_interrupted_run_goes_on_to_the_same_encoder(tmp_path, monkeypatch):
 
 
 def test_an_interrupted_extension_goes_on_to_the_same_encoder(base, tmp_path, monkeypatch):
-    monkeypatch.setattr(distill, "STEPS_PER_REPORT", 10)
-    monkeypatch.setattr(distill, "STEPS_PER_CHECKPOINT", 20)
+    monkeypatch.setattr(student, "STEPS_PER_REPORT", 10)
+    monkeypatch.setattr(student, "STEPS_PER_CHECKPOINT", 20)
     config = DistillConfig(vocabulary=120, epochs=6, batch_size=32)
     parallel = pairs(CHEROKEE, "xc", 100)
     expected = extend(parallel, base, config, tmp_path / "whole" / "out")
@@ -227,6 +229,34 @@ def test_a_language_becomes_readable_and_is_labelled_as_its_english(base, extend
     assert not any(prediction.unreadable for prediction in [*expected, *found])
     assert any(prediction.labels for prediction in expected)
     assert np.mean([one.labels == other.labels for one, other in zip(expected, found, strict=True)]) > 0.8
+
+
+def test_a_text_of_unknown_letters_is_unreadable_however_short(model, extended):
+    reader = load(model, encoder=extended)
+    unreadable = ["你", "你好", "你!", "@anna 你", "你 @anna", "is 你好吗", "你 😂"]
+    readable = ["is 你", "happy 你好", "@anna happy", "happy", "😂", "!", ""]
+    found = [prediction.unreadable for prediction in reader.predict([*unreadable, *readable])]
+    assert found == [True] * len(unreadable) + [False] * len(readable)
+
+
+def test_the_command_extends_with_settings_for_little_text(base, tmp_path):
+    table = tmp_path / "xc.tsv"
+    few = pairs(CHEROKEE, "xc", 100)
+    table.write_text("".join(map("{}\t{}\n".format, few.english, few.texts)), encoding="utf-8")
+    command(out=tmp_path / "told" / "out", parallel=[table], extend=str(base.folder), set_=["epochs=2"])
+    config = DistillConfig.for_extension().override({"epochs": 2})
+    expected = extend(read_parallel([table]), base, config, tmp_path / "called" / "out")
+    assert content_of(tmp_path / "told" / "out") == content_of(expected)
+
+
+@pytest.mark.parametrize("steps", [1, 9, 36, 700, 2000, 50_000])
+def test_the_rate_rises_in_a_tenth_of_the_steps_at_most_and_falls_to_the_end(steps):
+    rates = [student.schedule(step, steps) for step in range(steps)]
+    highest = int(np.argmax(rates))
+    assert highest <= min(steps / 10, student.WARM_UP_STEPS)
+    assert rates == sorted(rates[: highest + 1]) + sorted(rates[highest + 1 :], reverse=True)
+    assert rates[highest] > 0.85
+    assert min(rates) > 0
 
 
 def test_an_unrelated_encoder_is_still_refused(model, tmp_path):

@@ -23,6 +23,7 @@ from safetensors.numpy import load_file, save_file
 from emoglot import card, load, persist
 from emoglot.encoders.tiny import TinyEncoder
 from emoglot.errors import EmoglotError, EncoderError, ModelError
+from emoglot.languages import Language, write_languages
 from emoglot.model import EmotionClassifier
 from emoglot.persist import ModelState, check_target, read_model, write_model
 
@@ -348,6 +349,7 @@ def test_an_encoder_of_another_width_is_refused(model_folder: Path) -> None:
         {"model.json": "{"},
         {"sub/deep.txt": "mine"},
         {"weights.safetensors": "mine"},
+        {"languages.json": "[]"},
     ],
     ids=str,
 )
@@ -397,6 +399,12 @@ def test_a_model_replaces_a_model(state: ModelState, folder: Path) -> None:
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
+def test_what_was_measured_of_the_replaced_model_goes_with_it(state: ModelState, folder: Path) -> None:
+    write_languages([Language("en", "English", False, 0.5, 10, None, 0)], folder)
+    write_model(state, folder, "0")
+    assert content_of(folder).keys() == FILES
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_failed_write_changes_nothing(
     is_there: bool, folder: Path, state: ModelState, monkeypatch: pytest.MonkeyPatch
@@ -419,4 +427,4 @@ def test_a_folder_is_for_others_to_read(model_folder: Path) -> None:
 
 
 def test_the_docstring_draws_the_folder() -> None:
-    assert all(f"── {name} " in (persist.__doc__ or "") for name in FILES)
+    assert all(f"── {name} " in (persist.__doc__ or "") for name in FILES | {"languages.json"})

@@ -138,8 +138,8 @@ def test_an_older_description_says_nothing_of_extending(folder, tmp_path):
     older = OnnxEncoder(describe(folder, tmp_path / "older", extends=...))
     assert older.description.extends is None
     assert replace(older.description, extends=()) == Description.read(folder)
-    for extends in (3, [3]):
-        with pytest.raises(EncoderError):
+    for extends in (3, [3], "one", {"one": 1}, False):
+        with pytest.raises(EncoderError, match="extends can't be"):
             Description.read(describe(folder, tmp_path / f"damaged {extends}", extends=extends))
 
 

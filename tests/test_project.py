@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ from emoglot.data.dataset import Dataset
 from emoglot.labels import UNKNOWN
 from emoglot.model import EmotionClassifier
 from emoglot.parallel import Parallel
-from emoglot.project import DOUBTFUL_FROM, project, write_csv
+from emoglot.project import ABSENT_BELOW, CANDIDATES, PRESENT_FROM, project, write_csv
 from tests.conftest import LABELS, QUICK, make_dataset
 
 ENGLISH = tuple(
@@ -22,13 +20,9 @@ ENGLISH = tuple(
 
 @pytest.fixture(scope="module")
 def judge(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> EmotionClassifier:
-    """A model trained long enough to be sure of something, with a threshold that leaves it in doubt about joy."""
+    """A model trained long enough to be sure of most things."""
     config = QUICK.override({"training.max_epochs": 60, "training.patience": 60, "loss.kind": "cross-entropy"})
-    model = EmotionClassifier("tiny", config=config, cache=tmp_path_factory.mktemp("cache")).fit_datasets(dataset)
-    thresholds = model.state.thresholds.copy()
-    joy = LABELS.index("joy")
-    thresholds[joy] = 1.5 * np.median(model.predict_proba(ENGLISH)[:, joy])
-    return model.with_state(replace(model.state, thresholds=thresholds))
+    return EmotionClassifier("tiny", config=config, cache=tmp_path_factory.mktemp("cache")).fit_datasets(dataset)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +35,7 @@ def parallel() -> Parallel:
     )
 
 
-def test_labels_are_those_of_the_english(judge, parallel):
+def test_scores_of_the_english_become_labels_and_doubtful_ones_unknown(judge, parallel):
     data = project(judge, parallel, 1000)
     predictions = dict(zip(ENGLISH, judge.predict(ENGLISH), strict=True))
     english_of = dict(zip(parallel.texts, (ENGLISH[index] for index in parallel.english_of), strict=True))
@@ -49,9 +43,9 @@ def test_labels_are_those_of_the_english(judge, parallel):
     for text, row in zip(data.texts, data.targets, strict=True):
         prediction = predictions[english_of[text]]
         for name, target in zip(LABELS, row.tolist(), strict=True):
-            threshold = judge.thresholds_[name]
-            doubtful = DOUBTFUL_FROM * threshold <= prediction.scores[name] < threshold
-            assert target == (UNKNOWN if doubtful else name in prediction.labels)
+            score = prediction.scores[name]
+            doubtful = ABSENT_BELOW <= score < PRESENT_FROM
+            assert target == (UNKNOWN if doubtful else score >= PRESENT_FROM)
             seen.add(target)
     assert seen == {0, 1, UNKNOWN}
     assert data.labels == LABELS
@@ -71,14 +65,57 @@ def test_each_language_gets_at_most_so_many_texts_and_as_many_without_emotion_as
     assert project(judge, parallel, 10).texts == project(judge, parallel, 10).texts
 
 
+class FixedJudge(EmotionClassifier):
+    """Gives the scores it is told to, and remembers what it was asked."""
+
+    def __init__(self, scores: dict[str, tuple[float, ...]]) -> None:
+        super().__init__("tiny")
+        self.scores, self.asked = scores, []
+
+    labels_ = LABELS
+
+    def predict_proba(self, texts):
+        self.asked += texts
+        return np.array([self.scores[text] for text in texts], dtype=np.float32)
+
+
+def same_text(texts: tuple[str, ...]) -> Parallel:
+    return Parallel(texts, texts, np.arange(len(texts)), ("xa",) * len(texts), ("ours",) * len(texts))
+
+
+def test_the_bounds_of_doubt():
+    scores = {
+        "present from the bound on": (PRESENT_FROM, 0.49, ABSENT_BELOW, 0.14, 0.01),
+        "absent all of them": (0.14, 0.01, 0.01, 0.01, 0.01),
+        "doubtful and so left out": (ABSENT_BELOW, 0.01, 0.01, 0.01, 0.01),
+    }
+    data = project(FixedJudge(scores), same_text(tuple(scores)), 10)
+    assert data.texts == ("present from the bound on", "absent all of them")
+    assert data.targets.tolist() == [[1, UNKNOWN, UNKNOWN, 0, 0], [0] * 5]
+
+
+def test_sentences_come_before_words():
+    words = tuple(f"word{row}" for row in range(40)) + tuple(f"two words{row}" for row in range(40))
+    longer = tuple(f"now three words{row}" for row in range(40))
+    scores = {text: (0.9 if row % 2 else 0.1,) * len(LABELS) for row, text in enumerate(words + longer)}
+    for limit in (2, 10, 14, 1000):
+        judge = FixedJudge(scores)
+        chosen = set(project(judge, same_text(words + longer), limit).texts)
+        assert len(judge.asked) == min(CANDIDATES * limit, len(scores))
+        if CANDIDATES * limit <= len(longer):
+            assert chosen <= set(judge.asked) <= set(longer)
+        else:
+            assert set(longer) < set(judge.asked)
+            assert chosen & set(words)
+
+
 def test_english_without_a_word_says_nothing(judge):
     texts = ("I am so happy no1", "\u200b", "The train leaves at noon no1")
-    unread = Parallel(texts, texts, np.arange(3), ("xa",) * 3, ("ours",) * 3)
-    assert "\u200b" not in project(judge, unread, 100).texts
+    assert "\u200b" not in project(judge, same_text(texts), 100).texts
 
 
 def test_the_table_reads_back_to_the_same_data(judge, parallel, tmp_path):
-    data = project(judge, parallel, 20)
+    data = project(judge, parallel, 1000)
     write_csv(data, tmp_path / "deep" / "projected.csv")
     again = read(tmp_path / "deep" / "projected.csv")
     assert (again.texts, again.labels, again.languages) == (data.texts, data.labels, data.languages)

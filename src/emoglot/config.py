@@ -163,6 +163,12 @@ class DistillConfig:
         return cast(DistillConfig, _fill(self, settings, ""))
 
     @classmethod
+    def for_extension(cls) -> DistillConfig:
+        """Give the settings for adding a language, where a thousand pairs must do: small batches, so many steps."""
+        # Fewer or slower steps leave the new vectors too short to be felt; more gain nothing on held-out pairs.
+        return cls(vocabulary=4000, epochs=20.0, batch_size=64, learning_rate=0.05)
+
+    @classmethod
     def from_toml(cls, path: Path) -> DistillConfig:
         """Read a TOML file."""
         return cls().override(read_toml(path))

@@ -13,8 +13,7 @@ from emoglot.encoders import EMBEDDED_MODEL
 from emoglot.errors import ModelError
 from emoglot.model import EmotionClassifier
 from emoglot.parallel import Parallel
-
-LANGUAGES_FILE = "languages.json"
+from emoglot.persist import LANGUAGES_FILE
 
 
 @dataclass(frozen=True)

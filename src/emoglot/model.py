@@ -315,8 +315,13 @@ def _is_unreadable(text: str, features: Features, row: int) -> bool:
     if not unknown.any():
         return False
     spans = features.spans(row)
-    letters = np.array([sum(map(str.isalnum, text[start:end])) for start, end in spans.tolist()])
-    return bool(unknown.all() or 2 * letters[unknown].sum() > letters.sum())
+    letters, lost = (_letters_under(part, text) for part in (spans, spans[unknown]))
+    return bool(unknown.all()) or 2 * len(lost) > len(letters)
+
+
+def _letters_under(spans: NDArray[np.int32], text: str) -> set[int]:
+    """Give the places of letters, each once: the space before a word is a token that may stand on its first letter."""
+    return {place for start, end in spans.tolist() for place in range(start, end) if text[place : place + 1].isalnum()}
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:

@@ -4,7 +4,8 @@ my-model/
 ├── model.json            labels, thresholds, config, encoder, data summary, metrics, hashes of the files below
 ├── weights.safetensors   the weights of the head and of the wide channel
 ├── head.onnx             the same head, compiled for onnxruntime
-└── README.md             the model card, for people
+├── README.md             the model card, for people
+└── languages.json        what was measured of each language, where somebody did
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ DESCRIPTION_FILE = "model.json"
 WEIGHTS_FILE = "weights.safetensors"
 GRAPH_FILE = "head.onnx"
 CARD_FILE = "README.md"
+LANGUAGES_FILE = "languages.json"
 
-_FILES = {DESCRIPTION_FILE, WEIGHTS_FILE, GRAPH_FILE, CARD_FILE}
+_FILES = {DESCRIPTION_FILE, WEIGHTS_FILE, GRAPH_FILE, CARD_FILE, LANGUAGES_FILE}
 _WIDE_PREFIX = "wide."
 _HEAD_PREFIX = "head."
 

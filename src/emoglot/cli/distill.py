@@ -44,7 +44,8 @@ def distill(
     if (teacher is None) == (extend is None):
         raise UsageError("give either --teacher, to make an encoder, or --extend, to add languages to one")
     recipe = Recipe.from_toml(config) if config else Recipe({}, {})
-    settings = DistillConfig().override(recipe.settings).override(dict(map(parse_setting, set_ or [])))
+    defaults = DistillConfig() if extend is None else DistillConfig.for_extension()
+    settings = defaults.override(recipe.settings).override(dict(map(parse_setting, set_ or [])))
     files = parallel or recipe.files("parallel", data)
     if not files:
         raise UsageError("no translations: give --parallel, or a --config that names them under [[data.parallel]]")

@@ -61,7 +61,7 @@ class Description:
                 raise EncoderError(f"{folder} was made by a newer emoglot (format {version}): pip install -U emoglot")
             extends = values.get("extends")  # younger than the others
             older = {item.name: values[item.name] for item in fields(cls) if item.name != "extends"}
-            description = cls(**older, extends=None if extends is None else tuple(extends))
+            description = cls(**older, extends=tuple(extends) if isinstance(extends, list) else extends)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise EncoderError(f"{path} is not a readable encoder description: {error}; install it again") from error
         description._check(path)
@@ -78,7 +78,8 @@ class Description:
             "output_name": isinstance(self.output_name, str),
             "quantized": isinstance(self.quantized, bool),
             "files": isinstance(self.files, dict) and {MODEL_FILE, TOKENIZER_FILE} <= self.files.keys(),
-            "extends": all(isinstance(item, str) for item in self.extends or ()),
+            "extends": self.extends is None
+            or (isinstance(self.extends, tuple) and all(isinstance(item, str) for item in self.extends)),
             "version": type(self.version) is int and self.version > 0,
         }
         for name, is_kept in rules.items():

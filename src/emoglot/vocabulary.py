@@ -1,0 +1,69 @@
+"""The vocabulary of an encoder: which texts it is learnt from, and the tokenizer that comes of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from emoglot.config import DistillConfig
+from emoglot.data.dataset import Dataset
+from emoglot.encoders.pieces import train_tokenizer
+from emoglot.parallel import Parallel, emoji_names
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+def vocabulary_sample(
+    parallel: Parallel,
+    texts: Sequence[str],
+    english: Sequence[str],
+    labelled: Dataset | None,
+    labelled_texts: Sequence[str],
+    config: DistillConfig,
+) -> list[str]:
+    """Take about as many letters of every language, half of them from labelled texts: users write more like those."""
+    rng = np.random.default_rng(config.seed)
+    codes = [language.partition("-")[0] for language in labelled.languages] if labelled else []
+    written = _by_language(dict(zip(labelled_texts, codes, strict=True)).items(), rng)
+    translated = _by_language([*zip(texts, parallel.languages, strict=True), *((text, "en") for text in english)], rng)
+    sample = []
+    for language in sorted(written.keys() | translated.keys()):
+        letters = config.letters * (3 if language == "en" else 1)  # the teacher's language, and the web's
+        first = _so_many_letters(written.get(language, []), letters // 2)
+        sample += first + _so_many_letters(translated.get(language, []), letters - sum(map(len, first)))
+    return sample
+
+
+def learn_vocabulary(sample: Sequence[str], config: DistillConfig, work: Path, say: Callable[[str], None]) -> Tokenizer:
+    """Learn a tokenizer, or read the one that was learnt from the same sample before."""
+    from tokenizers import Tokenizer
+
+    digest = hashlib.sha256(chr(0).join(sample).encode()).hexdigest()[:16]
+    path = work / f"tokenizer-{digest}-{config.vocabulary}.json"
+    if not path.exists():
+        say(f"learning a vocabulary from {len(sample):,} texts")
+        pictures = [sign for sign in emoji_names().texts if len(sign) == 1]
+        draft = path.with_suffix(".draft")
+        train_tokenizer(sample, config.vocabulary, pictures).save(str(draft), pretty=False)
+        draft.replace(path)
+    return Tokenizer.from_file(str(path))
+
+
+def _by_language(pairs: Iterable[tuple[str, str]], rng: np.random.Generator) -> dict[str, list[str]]:
+    """Sort texts by language, in random order."""
+    listed = list(pairs)
+    result: dict[str, list[str]] = {}
+    for row in rng.permutation(len(listed)).tolist():
+        text, language = listed[row]
+        result.setdefault(language, []).append(text)
+    return result
+
+
+def _so_many_letters(texts: Sequence[str], letters: int) -> list[str]:
+    sizes = np.cumsum([len(text) for text in texts])
+    return list(texts[: int(np.searchsorted(sizes, letters))])
