@@ -6,17 +6,21 @@ BIN := $(VENV)/bin
 TORCH := torch==2.13.0
 DEMO := demo-model
 
-.PHONY: demo test lint types unit benchmark clean help
+.PHONY: demo demo-train test lint types unit benchmark clean help
 
 help:
-	@echo "make demo       install, train a small model on the sample, predict in twelve languages"
+	@echo "make demo       install without torch, predict in twelve languages with the model in the package"
+	@echo "make demo-train install with torch, train a small model on the sample and predict with it"
 	@echo "make test       install everything, then lint, types and tests"
 	@echo "make benchmark  print the ratios of benchmarks/"
 	@echo "make clean      remove the environment and the demo's model"
 
-demo: $(VENV)/train
-	$(BIN)/emoglot encoders install use-multilingual
-	$(BIN)/emoglot train --encoder use-multilingual --config examples/demo.toml --overwrite \
+demo: $(VENV)/core
+	$(BIN)/emoglot predict --explain --file examples/texts.txt
+	$(BIN)/emoglot languages
+
+demo-train: $(VENV)/train
+	$(BIN)/emoglot train --encoder emoglot-small --config examples/demo.toml --overwrite \
 		--train examples/sample.tsv --validation examples/validation.tsv --out $(DEMO)
 	$(BIN)/emoglot predict --model $(DEMO) --file examples/texts.txt
 
@@ -36,12 +40,17 @@ benchmark: $(VENV)/dev
 	$(BIN)/python -m benchmarks.thresholds
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.encoding
+	$(BIN)/python -m benchmarks.stability
 
 clean:
 	rm -rf $(VENV) $(DEMO)
 
 $(VENV)/python:
 	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/core: $(VENV)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
 $(VENV)/train: $(VENV)/python pyproject.toml

@@ -1,0 +1,126 @@
+"""What the model in the package is worth: quality, calibration, speed and size.
+
+    python -m benchmarks.embedded --data DIR [--model FOLDER] [--plot docs/reliability.png]
+
+DIR holds `semeval2018-ec` and `brighter`. E-c is measured on the part of its dev sets that chose no threshold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import emoglot
+from emoglot.calibration import expected_calibration_error, reliability
+from emoglot.config import TrainingConfig
+from emoglot.data import Dataset, concatenate, read, stratified_split
+from emoglot.encoders import EMBEDDED_MODEL
+from emoglot.encoders.store import folder_size
+from emoglot.evaluate import evaluate_model
+from emoglot.model import EmotionClassifier
+
+ONE_TEXT_RUNS = 300
+
+
+def read_parts(data: Path) -> tuple[Dataset, Dataset]:
+    tweets = concatenate(read(path) for path in sorted(data.glob("semeval2018-ec/*-dev.txt")))
+    settings = TrainingConfig()
+    kept, _ = stratified_split(
+        tweets.targets, settings.thresholding_fraction, settings.seed, groups=list(tweets.languages)
+    )
+    return tweets.select(kept), concatenate(read(path) for path in sorted(data.glob("brighter/dev/*.csv")))
+
+
+def quality(model: EmotionClassifier, tweets: Dataset, brighter: Dataset) -> None:
+    print("| E-c dev | macro-F1 | micro-F1 | Jaccard |\n|---|---|---|---|")
+    result = evaluate_model(model, tweets)
+    for name, metrics in {**result.languages, "all": result.overall}.items():
+        figures = (metrics.macro_f1, metrics.micro_f1, metrics.jaccard)
+        print(f"| {name} | " + " | ".join(f"{100 * figure:.1f}" for figure in figures) + " |")
+    languages = evaluate_model(model, brighter).languages
+    mean = np.mean([metrics.macro_f1 for metrics in languages.values()])
+    print(f"\nBRIGHTER dev, mean macro-F1 over {len(languages)} languages: {100 * mean:.1f}")
+    print(" ".join(f"{name} {100 * metrics.macro_f1:.1f}" for name, metrics in languages.items()))
+
+
+def calibration(model: EmotionClassifier, tweets: Dataset, plot: Path | None) -> None:
+    scores = model.predict_proba(tweets.texts)
+    print("\n| label | expected calibration error |\n|---|---|")
+    for label, name in enumerate(model.labels_):
+        print(f"| {name} | {expected_calibration_error(scores[:, label], tweets.targets[:, label]):.3f} |")
+    if plot:
+        draw(scores, tweets, model.labels_, plot)
+
+
+def draw(scores: np.ndarray, tweets: Dataset, labels: tuple[str, ...], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(3, 4, figsize=(11, 8), sharex=True, sharey=True)
+    for label, name in enumerate(labels):
+        plot = axes.flat[label]
+        bins = reliability(scores[:, label], tweets.targets[:, label])
+        x, y, rows = map(np.array, zip(*bins, strict=True))
+        plot.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+        plot.plot(x, y, color="C0", linewidth=1)
+        plot.scatter(x, y, s=4 + 120 * rows / rows.sum(), color="C0")
+        error = expected_calibration_error(scores[:, label], tweets.targets[:, label])
+        plot.set_title(f"{name}: {error:.3f}", fontsize=10)
+    axes.flat[-1].axis("off")
+    figure.supxlabel("mean score of a bin (dot: share of texts)")
+    figure.supylabel("share of texts that carry the label")
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def speed(model: EmotionClassifier, texts: tuple[str, ...]) -> None:
+    model.predict(texts[:500])  # warm up
+    began = time.perf_counter()
+    model.predict(texts)
+    print(f"\nin one call: {len(texts) / (time.perf_counter() - began):,.0f} tweets/s")
+    times = []
+    for text in texts[:ONE_TEXT_RUNS]:
+        began = time.perf_counter()
+        model.predict([text])
+        times.append(time.perf_counter() - began)
+    print(f"one text: {1000 * np.median(times):.2f} ms (median), {1000 * np.quantile(times, 0.95):.2f} ms (95 %)")
+    cold = []
+    for _ in range(5):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "emoglot", "predict", "Que sorpresa"], check=True, capture_output=True)
+        cold.append(time.perf_counter() - began)
+    print(f"from process start to the first answer: {np.median(cold):.2f} s")
+    program = (
+        "import sys, resource, emoglot; emoglot.load().predict(sys.stdin.read().splitlines()); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    lines = "\n".join(" ".join(text.split()) for text in texts)
+    found = subprocess.run([sys.executable, "-c", program], input=lines, text=True, check=True, capture_output=True)
+    print(f"resident while predicting {len(texts):,} tweets: {int(found.stdout) / 1024:.0f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--model", type=Path, default=EMBEDDED_MODEL)
+    parser.add_argument("--plot", type=Path)
+    parser.add_argument("--no-speed", action="store_true")
+    arguments = parser.parse_args()
+    model = emoglot.load(arguments.model)
+    tweets, brighter = read_parts(arguments.data)
+    print(f"{folder_size(arguments.model) / 1e6:.1f} MB\n")
+    quality(model, tweets, brighter)
+    calibration(model, tweets, arguments.plot)
+    if not arguments.no_speed:
+        speed(model, tweets.texts)
+
+
+if __name__ == "__main__":
+    main()
