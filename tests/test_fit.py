@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from emoglot import DataError, EmotionClassifier
+from emoglot import DataError, EmotionClassifier, TrainingError
 from emoglot.config import HeadConfig
 from emoglot.data.dataset import Dataset, concatenate
 from emoglot.encoders import load_encoder
@@ -105,6 +105,28 @@ def test_each_channel_has_half_a_say(parts):
     together = HeadRuntime(both.graph).logits(stopping.features) + both.wide.logits(stopping.texts)
     assert np.abs(together - expected).max() < 0.005  # the n-grams' weights are kept in float16
     assert np.abs(network.logits(stopping.features) - expected).max() > 0.05
+
+
+def test_training_goes_on_from_another_model(parts):
+    first = fit_parts(parts, TINY, QUICK)
+    slow = QUICK.override({"training.max_epochs": 1, "training.learning_rate": 1e-8})
+    second = fit_parts(parts, TINY, slow, start=first)
+    logits = [HeadRuntime(state.graph).logits(parts.stopping.features) for state in (first, second)]
+    # Only calibrated once more: every label keeps the order of its texts.
+    assert (logits[0].argsort(axis=0, kind="stable") == logits[1].argsort(axis=0, kind="stable")).mean() > 0.95
+    assert second.training["history"][0]["loss"] < first.training["history"][0]["loss"]
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [({"encoder_fingerprint": "other"}, "encoder"), ({"labels": LABELS[::-1]}, "labels")],
+)
+def test_training_never_starts_from_what_does_not_fit(change, name, parts):
+    first = fit_parts(parts, TINY, QUICK.override({"training.max_epochs": 1}))
+    with pytest.raises(TrainingError, match=f"the same {name}"):
+        fit_parts(parts, TINY, QUICK, start=replace(first, **change))
+    with pytest.raises(TrainingError, match="the same head"):
+        fit_parts(parts, TINY, QUICK.override({"head.hidden": 5}), start=first)
 
 
 def test_a_positive_text_without_a_word_sets_no_threshold(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -99,9 +100,13 @@ def fit_parts(
     config: Config,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     checkpoint_file: Path | None = None,
+    start: ModelState | None = None,
 ) -> ModelState:
-    """Train a model on prepared parts."""
-    checkpoint = Checkpoint(checkpoint_file, _run_key(parts, encoder, config)) if checkpoint_file else None
+    """Train a model on prepared parts, from scratch or from the network of another model."""
+    if start is not None:
+        _check_start(start, parts, encoder, config)
+    key = [*_run_key(parts, encoder, config), hashlib.sha256(start.graph).hexdigest() if start else None]
+    checkpoint = Checkpoint(checkpoint_file, key) if checkpoint_file else None
     trained = train_head(
         parts.training.labelled(),
         parts.stopping.labelled(),
@@ -109,6 +114,7 @@ def fit_parts(
         config,
         on_epoch,
         checkpoint,
+        start.weights if start else None,
     )
     weights, wide = trained.weights, None
     if config.wide.enabled:
@@ -166,6 +172,15 @@ def _check_data(training: Dataset, validation: Dataset | None, config: Config) -
     if shared:
         _warn(f"{shared} texts are in both training and validation: the figures will be too good")
     return training, validation
+
+
+def _check_start(start: ModelState, parts: Parts, encoder: Encoder, config: Config) -> None:
+    """Refuse to go on from a network that reads, says or is built otherwise."""
+    ours = (encoder.fingerprint, parts.training.data.labels, asdict(config.head) | {"dropout": 0})
+    theirs = (start.encoder_fingerprint, start.labels, asdict(start.config.head) | {"dropout": 0})
+    for name, wanted, found in zip(("encoder", "labels", "head"), ours, theirs, strict=True):
+        if wanted != found:
+            raise TrainingError(f"training can only start from a model with the same {name}: {wanted}, got {found}")
 
 
 def _split(data: Dataset, fraction: float, settings: TrainingConfig) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -138,16 +138,18 @@ class EmotionClassifier:
         on_features: Progress | None = None,
         on_epoch: Callable[[Epoch], None] = lambda epoch: None,
         checkpoint: Path | None = None,
+        start: EmotionClassifier | None = None,
     ) -> EmotionClassifier:
         """Train on datasets; without a validation set, a part of the training rows becomes one.
 
-        A run that was interrupted goes on from `checkpoint`, a file, to the very weights it would have come to.
+        A run that was interrupted goes on from `checkpoint`, a file, to the very weights it would have come to. The
+        network starts from random weights, or from those of `start`, a model with the same encoder, labels and head.
         """
         from emoglot.fit import fit_parts, prepare  # torch is needed from here on, not before
 
         cache = FeatureCache(self._cache_root, self._encoder)
         parts = prepare(self._encoder, training, validation, self.config, cache, on_features)
-        self._state = fit_parts(parts, self._encoder, self.config, on_epoch, checkpoint)
+        self._state = fit_parts(parts, self._encoder, self.config, on_epoch, checkpoint, start.state if start else None)
         self._runtime = HeadRuntime(self._state.graph)
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -71,8 +71,12 @@ def train_head(
     config: Config,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     checkpoint: Checkpoint | None = None,
+    start: Mapping[str, NDArray[np.float32]] | None = None,
 ) -> Trained:
-    """Train until macro-F1 on `stopping`, cut by `thresholding`, has not risen for `patience` epochs."""
+    """Train until macro-F1 on `stopping`, cut by `thresholding`, has not risen for `patience` epochs.
+
+    The head starts from random weights or from those of `start`.
+    """
     training, thresholding = training.with_tokens(), thresholding.with_tokens()
     if not len(training):
         raise TrainingError("no training text has a token left after normalisation: are the texts in the right column?")
@@ -80,7 +84,7 @@ def train_head(
     trained = Trained({}, (), best_epoch=0)
     # The caller's own random numbers go on as if nothing had happened.
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        trainer.start()
+        trainer.start(start)
         if checkpoint and (found := checkpoint.read()):
             trained = _resume(trainer, *found)
         while not _is_finished(trained, config):
@@ -132,12 +136,14 @@ class _Trainer:
         self._config = config
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
-    def start(self) -> None:
-        """Draw the initial weights; everything random after this follows from the seed."""
+    def start(self, weights: Mapping[str, NDArray[np.float32]] | None = None) -> None:
+        """Draw the initial weights, or take them over; everything random after this follows from the seed."""
         settings = self._config.training
         torch.manual_seed(settings.seed)
         width = self._training.targets.shape[1]
         self._head: Head = make_head(self._config.head, self._training.features.dim, width).to(self._device)
+        if weights is not None:
+            self._head.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
         # From zero, so that they draw no random numbers; the only dataset's habits are simply the truth.
         self._habits = torch.zeros(self._source_count, width, device=self._device, requires_grad=self._source_count > 1)
         parameters = [*self._head.parameters(), *([self._habits] if self._habits.requires_grad else [])]

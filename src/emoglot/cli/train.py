@@ -25,6 +25,9 @@ def train(
     validation: Annotated[
         list[Path] | None, typer.Option(help="Validation data; without it, a fifth of the training rows serves.")
     ] = None,
+    start: Annotated[
+        Path | None, typer.Option(help="A model on the same encoder, whose network is trained further.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="Settings, and perhaps data, as a TOML file.")] = None,
     data: Annotated[Path, typer.Option(help="Where the files that the config names are.")] = Path(),
     set_: Annotated[list[str] | None, typer.Option("--set", help="One setting, such as head.hidden=64.")] = None,
@@ -65,14 +68,19 @@ def train(
         options.read_all(validation, reading, training_data.labels) if validation else recipe.read("validation", data)
     )
 
-    from emoglot.model import EmotionClassifier
+    from emoglot.model import EmotionClassifier, load
 
     model = EmotionClassifier(encoder, config=settings, cache=cache)
     # After an interruption the same command goes on from here.
     checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
     with progress_bar("encoding") as on_features:
         model.fit_datasets(
-            training_data, validation_data, on_features=on_features, on_epoch=_report, checkpoint=checkpoint
+            training_data,
+            validation_data,
+            on_features=on_features,
+            on_epoch=_report,
+            checkpoint=checkpoint,
+            start=load(start, encoder=encoder) if start else None,
         )
     model.save(out)
     checkpoint.unlink(missing_ok=True)
