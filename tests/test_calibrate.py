@@ -53,7 +53,7 @@ def test_a_language_chooses_where_it_has_enough_and_takes_what_all_choose_where_
         enough = (own.targets == 1).sum(axis=0) >= ENOUGH_POSITIVES
         decided_alone += enough.sum()
         assert np.array_equal(found, np.where(enough, alone, together))
-    assert decided_alone == 2
+    assert 0 < decided_alone < 3 * len(trained.labels_)  # both ways are taken
 
 
 def test_a_label_too_rare_in_all_languages_keeps_the_models_threshold(trained, data):
