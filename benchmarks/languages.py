@@ -1,6 +1,6 @@
 """Measures every language of a model and writes languages.json beside it.
 
-    python -m benchmarks.languages --model build/model --data DIR
+    python -m benchmarks.languages --data DIR [--model FOLDER]
 
 Labelled: BRIGHTER's dev sets, and for Arabic, English and Spanish the part of E-c's dev sets that chose no threshold.
 Translated: FLORES dev, and the sentences of the parallel text that `emoglot distill` keeps out of training.
@@ -16,14 +16,16 @@ import numpy as np
 import emoglot
 from emoglot.config import TrainingConfig
 from emoglot.data import concatenate, read, stratified_split
+from emoglot.encoders import EMBEDDED_MODEL
 from emoglot.evaluate import evaluate_model
 from emoglot.languages import Language, agreement, write_languages
 from emoglot.model import EmotionClassifier
 from emoglot.parallel import Parallel, join, read_parallel
 
-# Below these a language is listed as weak: half of what the best reach, and fewer pairs than tell 50 % from 40 %.
+# Below these a language is weak. Of the languages with labels, those below 40 macro-F1 agree with English in 30
+# to 40 % of labels, all but one; a hundred pairs tell 50 % from 40 %.
 LEAST_MACRO_F1 = 0.40
-LEAST_AGREEMENT = 0.50
+LEAST_AGREEMENT = 0.40
 LEAST_PAIRS = 100
 # Words, lists and interface strings carry no emotion that a translation could keep or lose.
 SENTENCES = {"tatoeba", "stories", "tico19", "xcopa", "nusax", "nollysenti", "doda", "travis_ti", "hornmt", "bible"}
@@ -67,7 +69,7 @@ def translated(data: Path) -> Parallel:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--model", type=Path, default=EMBEDDED_MODEL)
     parser.add_argument("--data", type=Path, required=True)
     arguments = parser.parse_args()
     model = emoglot.load(arguments.model)

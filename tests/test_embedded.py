@@ -1,0 +1,127 @@
+"""The model inside the package."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import emoglot
+from emoglot.encoders import EMBEDDED_MODEL, EMBEDDED_NAME, load_encoder
+from emoglot.encoders.store import folder_size
+from emoglot.errors import EmoglotError
+from emoglot.labels import SEMEVAL_LABELS
+from emoglot.languages import list_languages
+from emoglot.model import EmotionClassifier
+
+HERE = Path(__file__).parent
+MEGABYTES = 60
+LEAST_SCRIPTS = 20
+CHEROKEE = "ᎣᏏᏲ ᏙᎯᏧ ᎠᏆᏛᏅ"
+
+
+@pytest.fixture(scope="module")
+def model() -> EmotionClassifier:
+    return emoglot.load()
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    with (HERE / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def test_it_is_small_enough_to_ship():
+    assert folder_size(EMBEDDED_MODEL) <= MEGABYTES * 10**6
+
+
+def test_it_has_the_eleven_labels(model: EmotionClassifier):
+    assert model.labels_ == SEMEVAL_LABELS
+
+
+def test_plain_sentences_get_the_labels_any_reader_would_give(
+    model: EmotionClassifier, record_property: Callable[[str, object], None]
+):
+    rows = rows_of("plain_sentences.tsv")
+    assert (len(rows), len({row["language"] for row in rows})) == (60, 30)
+    predictions = model.predict([row["text"] for row in rows])
+    right = [
+        bool(set(row["labels"].split()) & set(prediction.labels))
+        for row, prediction in zip(rows, predictions, strict=True)
+    ]
+    record_property("listing", f"plain sentences: {sum(right)} of {len(right)} right")
+    for row, prediction, is_right in zip(rows, predictions, right, strict=True):
+        mark, given = "✓" if is_right else "✗", " ".join(prediction.labels) or "–"
+        line = f"  {mark} {row['language']} wanted {row['labels']}, got {given}: {row['text']}"
+        record_property("listing", line)
+    assert sum(right) >= 0.8 * len(right)
+
+
+def test_it_reads_every_script_and_finds_the_emotion_in_most(model: EmotionClassifier):
+    rows = rows_of("scripts.tsv")
+    predictions = model.predict([row["text"] for row in rows])
+    assert not any(prediction.unreadable for prediction in predictions)
+    answered = {row["script"] for row, prediction in zip(rows, predictions, strict=True) if prediction.labels}
+    assert len(answered) >= LEAST_SCRIPTS
+
+
+def test_a_script_it_never_saw_gets_no_labels_and_is_called_unreadable(model: EmotionClassifier):
+    for text in (CHEROKEE, f"{CHEROKEE} 😂", f"{CHEROKEE}!!!"):
+        prediction = model.predict([text])[0]
+        assert prediction.unreadable
+        assert prediction.labels == ()
+    assert not model.predict([f"I am so happy today {CHEROKEE[:3]}"])[0].unreadable
+
+
+def test_mentions_case_spaces_and_variation_selectors_change_nothing(model: EmotionClassifier):
+    text = "I ❤ this, what a lovely surprise"
+    variants = [f"@anna {text}", f"{text} @anna", text.upper(), f" {text.replace(' ', '   ')}", text.replace("❤", "❤️")]
+    assert (model.predict_proba(variants) == model.predict_proba([text])).all()
+
+
+def test_every_run_gives_the_same_bits():
+    program = (
+        "import emoglot, sys; scores = emoglot.load().predict_proba(['Qué alegría', 'Ich habe Angst', 'मैं दुखी हूँ']); "
+        "assert 'torch' not in sys.modules; sys.stdout.write(scores.tobytes().hex())"
+    )
+    runs = [subprocess.run([sys.executable, "-c", program], capture_output=True, check=True) for _ in range(2)]
+    assert runs[0].stdout == runs[1].stdout
+    assert np.frombuffer(bytes.fromhex(runs[0].stdout.decode()), np.float32).any()
+
+
+def test_its_files_have_the_recorded_hashes():
+    recorded = json.loads((EMBEDDED_MODEL / "model.json").read_text("utf-8"))["files"]
+    hashes = {name: entry["sha256"] for name, entry in recorded.items()}
+    encoder = json.loads((EMBEDDED_MODEL / "encoder/encoder.json").read_text("utf-8"))["files"]
+    hashes |= {f"encoder/{name}": digest for name, digest in encoder.items()}
+    assert len(hashes) == 4
+    for name, digest in hashes.items():
+        assert hashlib.sha256((EMBEDDED_MODEL / name).read_bytes()).hexdigest() == digest
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "head.onnx", "encoder/model.onnx", "encoder/tokenizer.json"])
+def test_an_altered_file_is_noticed(name: str, tmp_path: Path):
+    folder = shutil.copytree(EMBEDDED_MODEL, tmp_path / "copy")
+    data = bytearray((folder / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / name).write_bytes(data)
+    with pytest.raises(EmoglotError):
+        emoglot.load(folder, encoder=folder / "encoder")
+
+
+def test_its_encoder_can_be_used_by_name():
+    assert load_encoder(EMBEDDED_NAME).fingerprint == emoglot.load().encoder.fingerprint
+
+
+def test_a_hundred_languages_each_have_evidence():
+    languages = list_languages()
+    assert len({language.code for language in languages}) == len(languages) >= 100
+    for language in languages:
+        assert language.macro_f1 is not None or language.agreement is not None or language.weak
