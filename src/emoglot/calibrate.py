@@ -12,7 +12,7 @@ from emoglot.errors import DataError
 from emoglot.model import EmotionClassifier
 from emoglot.thresholds import choose_thresholds
 
-# A language chooses a label's threshold by itself when it has so many texts with that label. On BRIGHTER, asking for ten
+# A language chooses a label's threshold itself when it has so many texts with that label. On BRIGHTER, asking for ten
 # cost half a point of macro-F1: even few texts of a language tell more than many of others.
 ENOUGH_POSITIVES = 5
 
