@@ -2,7 +2,7 @@
 
     python -m benchmarks.zero_shot --encoder ENCODER --data DIR --train build/projected.csv --out build/zero-shot
 
-The 28 languages of BRIGHTER are left out seven at a time: the head of recipes/zero-shot.toml are
+The 28 languages of BRIGHTER are left out seven at a time: the head and the n-grams of recipes/zero-shot.toml are
 trained on everything else, thresholds are chosen on held-out rows of the other languages, and the seven are measured on
 their dev sets. ENCODER must be one that was distilled without BRIGHTER's labels. A fold that is done is not done again.
 """
