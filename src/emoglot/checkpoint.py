@@ -6,12 +6,40 @@ import hashlib
 import json
 import os
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.optim import Optimizer, SparseAdam
+
+
+def optimiser_tensors(name: str, optimiser: Optimizer) -> dict[str, Tensor]:
+    """Give the moments of an optimiser as tensors, for a checkpoint."""
+    return {
+        f"{name}.{index}.{part}": torch.as_tensor(value)
+        for index, entry in optimiser.state_dict()["state"].items()
+        for part, value in entry.items()
+    }
+
+
+def restore_optimiser(name: str, optimiser: Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Take up the moments that `optimiser_tensors` gave."""
+    counts_in_python = isinstance(optimiser, SparseAdam)
+    moments: dict[int, dict[str, Any]] = {}
+    for key, tensor in under(f"{name}.", tensors).items():
+        index, part = key.split(".")
+        is_count = counts_in_python and part == "step"
+        moments.setdefault(int(index), {})[part] = int(tensor) if is_count else tensor
+    optimiser.load_state_dict(optimiser.state_dict() | {"state": moments})
+
+
+def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Give the tensors whose names begin so, without that beginning."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 class Checkpoint:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from emoglot.checkpoint import Checkpoint
+from emoglot.checkpoint import Checkpoint, optimiser_tensors, restore_optimiser, under
 from emoglot.config import DistillConfig
 from emoglot.errors import TrainingError
 from emoglot.labels import UNKNOWN
@@ -131,25 +130,14 @@ class _Course:
     def state(self) -> dict[str, Tensor]:
         """Give all that the next step depends on, as tensors."""
         tensors = {f"student.{name}": tensor for name, tensor in self._student.state_dict().items()}
-        for kind, optimiser in (("sparse", self._sparse), ("dense", self._dense)):
-            for index, entry in optimiser.state_dict()["state"].items():
-                tensors |= {f"{kind}.{index}.{name}": torch.as_tensor(value) for name, value in entry.items()}
+        tensors |= optimiser_tensors("sparse", self._sparse) | optimiser_tensors("dense", self._dense)
         return tensors | {"step": torch.tensor(self.step)}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take up a state that `state` gave."""
-        prefix = "student."
-        self._student.load_state_dict(
-            {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-        )
-        for kind, optimiser in (("sparse", self._sparse), ("dense", self._dense)):
-            moments: dict[int, dict[str, Any]] = {}
-            for name, tensor in tensors.items():
-                if name.startswith(f"{kind}."):
-                    _, index, part = name.split(".")
-                    is_count = kind == "sparse" and part == "step"  # SparseAdam counts in Python
-                    moments.setdefault(int(index), {})[part] = int(tensor) if is_count else tensor
-            optimiser.load_state_dict(optimiser.state_dict() | {"state": moments})
+        self._student.load_state_dict(under("student.", tensors))
+        restore_optimiser("sparse", self._sparse, tensors)
+        restore_optimiser("dense", self._dense, tensors)
         self.step = int(tensors["step"])
 
     @cached_property

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from emoglot.checkpoint import Checkpoint
+from emoglot.checkpoint import Checkpoint, optimiser_tensors, restore_optimiser, under
 from emoglot.config import Config
 from emoglot.errors import TrainingError
 from emoglot.features import Features, length_sorted_batches
@@ -118,7 +118,7 @@ def _resume(trainer: _Trainer, state: dict[str, Tensor], history: list[dict[str,
     trainer.restore(state)
     epochs = tuple(Epoch(**entry) for entry in history)
     best = max(epochs, key=lambda epoch: (epoch.macro_f1, -epoch.number))
-    weights = {name.removeprefix("best."): state[name].numpy() for name in state if name.startswith("best.")}
+    weights = {name: tensor.numpy() for name, tensor in under("best.", state).items()}
     return Trained(weights, epochs, best.number)
 
 
@@ -195,8 +195,7 @@ class _Trainer:
     def state(self) -> dict[str, Tensor]:
         """Give all that the next epoch depends on, as tensors."""
         tensors = {f"head.{name}": tensor for name, tensor in self._head.state_dict().items()}
-        for index, entry in self._optimiser.state_dict()["state"].items():
-            tensors |= {f"adam.{index}.{name}": tensor for name, tensor in entry.items()}
+        tensors |= optimiser_tensors("adam", self._optimiser)
         if isinstance(self._weighting, DynamicWeighting):
             tensors["omega"] = self._weighting.omega
         tensors["habits"] = self._habits.detach()
@@ -207,15 +206,8 @@ class _Trainer:
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take up a state that `state` gave."""
-        prefix = "head."
-        weights = {name.removeprefix(prefix): tensors[name] for name in tensors if name.startswith(prefix)}
-        self._head.load_state_dict(weights)
-        moments: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in tensors.items():
-            if name.startswith("adam."):
-                _, index, part = name.split(".")
-                moments.setdefault(int(index), {})[part] = tensor
-        self._optimiser.load_state_dict(self._optimiser.state_dict() | {"state": moments})
+        self._head.load_state_dict(under("head.", tensors))
+        restore_optimiser("adam", self._optimiser, tensors)
         if isinstance(self._weighting, DynamicWeighting):
             self._weighting.omega = tensors["omega"]
         with torch.no_grad():
