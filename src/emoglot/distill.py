@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from emoglot.encoders import Encoder
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.pieces import extend_tokenizer, write_pieces
 from emoglot.errors import MissingExtraError, TrainingError
-from emoglot.features import Progress
+from emoglot.features import TOKEN_BUDGET, Progress, length_sorted_batches
 from emoglot.model import EmotionClassifier
 from emoglot.parallel import Parallel, emoji_names, join
 from emoglot.text import normalise_text
@@ -71,10 +72,10 @@ def distil(
         repeats=repeats_of(training, config),
         vectors=vectors,
         scores=scores,
-        labelled=Bags.of(tokenizer, labelled_texts) if labelled else None,
-        targets=labelled.targets if labelled else np.empty((0, 0), np.int8),
-        habits_of=habits_of(labelled) if labelled else np.empty(0, np.int64),
     )
+    if labelled:
+        bags = Bags.of(tokenizer, labelled_texts)
+        lessons = replace(lessons, labelled=bags, targets=labelled.targets, habits_of=habits_of(labelled))
     torch.manual_seed(config.seed)
     first = torch.randn(tokenizer.get_vocab_size(), config.dim) * config.initial_spread
     table = learn(lessons, first, config, work, say, answer_dim=vectors.shape[1])
@@ -105,10 +106,6 @@ def extend(
         english_of=training.english_of,
         repeats=repeats_of(training, config),
         vectors=english_bags.means(old).astype(np.float16),
-        scores=None,
-        labelled=None,
-        targets=np.empty((0, 0), np.int8),
-        habits_of=np.empty(0, np.int64),
     )
     torch.manual_seed(config.seed)
     new = torch.randn(count, old.shape[1]) * float(old.std()) * config.initial_spread
@@ -123,13 +120,14 @@ def _teach(teacher: Encoder, english: Sequence[str], work: Path, on_progress: Pr
     """Ask the teacher for the mean token vector of every sentence."""
 
     def means(texts: list[str]) -> NDArray[np.float32]:
-        ragged = teacher.encode(texts)
-        lengths = np.diff(ragged.splits)
         result = np.zeros((len(texts), teacher.dim), dtype=np.float32)
-        filled = lengths > 0
-        if filled.any():
-            sums = np.add.reduceat(ragged.vectors, ragged.splits[:-1][filled], axis=0)
-            result[filled] = sums / lengths[filled, None]
+        for rows in length_sorted_batches(teacher.count_tokens(texts), TOKEN_BUDGET):
+            ragged = teacher.encode([texts[row] for row in rows])
+            lengths = np.diff(ragged.splits)
+            filled = lengths > 0
+            if filled.any():
+                sums = np.add.reduceat(ragged.vectors, ragged.splits[:-1][filled], axis=0)
+                result[rows[filled]] = sums / lengths[filled, None]
         return result
 
     return _answers(means, english, teacher.dim, work / f"teacher-{teacher.fingerprint}", on_progress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -77,10 +77,10 @@ class Lessons:
     english_of: NDArray[np.int64]
     repeats: NDArray[np.float64]  # (texts,): how often an epoch shows each pair, on average
     vectors: NDArray[np.float16]  # (english, teacher's dim)
-    scores: NDArray[np.float32] | None  # (english, judge's labels)
-    labelled: Bags | None
-    targets: Targets
-    habits_of: NDArray[np.int64]  # (labelled,): which annotators' habits each labelled text follows
+    scores: NDArray[np.float32] | None = None  # (english, judge's labels)
+    labelled: Bags | None = None
+    targets: Targets = field(default_factory=lambda: np.empty((0, 0), np.int8))
+    habits_of: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # whose habits a text follows
 
     def digests(self) -> list[str]:
         """Tell these lessons from any others."""
