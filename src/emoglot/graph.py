@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from emoglot.config import HeadConfig
+from emoglot.encoders.onnx import IR_VERSION, OPSET
 from emoglot.head import CNN_CHUNKS, CNN_WINDOWS
 
 Weights = Mapping[str, NDArray[np.float32]]
-
-# Old enough for every onnxruntime we accept, new enough for all operators used here.
-OPSET = 17
-IR_VERSION = 8
 
 # The order in which torch stacks the gates, and the places ONNX wants them from.
 _GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn": (0,)}

@@ -28,6 +28,9 @@ PLACEHOLDERS = tuple(
     f"<{kind}>" for kind in ("url", "email", "user", "money", "percent", "phone", "time", "date", "number")
 )
 
+# Who is spoken to, and whether an emoji is drawn in colour, says nothing about emotion: what we train does not read it.
+UNREAD = ("<user>", "\ufe0e", "\ufe0f")
+
 # `re` has no \p{M}. Beyond the basic plane whole blocks of scripts stand in for their marks, since each range of a set
 # costs time at each character. Variation selectors and the keycap are marks too, but of emoji and not of words.
 EMOJI_MARKS = "\ufe00-\ufe0f\u20e3"

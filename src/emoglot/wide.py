@@ -5,6 +5,7 @@ It is not in the paper. It makes other mistakes than a network on frozen vectors
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +17,14 @@ from numpy.typing import NDArray
 from emoglot.config import WideConfig
 from emoglot.errors import MissingExtraError
 from emoglot.labels import UNKNOWN, Targets
+from emoglot.text import UNREAD
 
 # Odd multipliers near 2^64 divided by the golden ratio and by √2: their powers spread over all 64 bits.
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _MIXER = np.uint64(0xB504F333F9DE6485)
 _CHARACTERS = np.uint64(1 << 63)
 _SPACE = ord(" ")
-# Who is spoken to says nothing about emotion, so that adding a name must not change the answer.
-_MENTION = ("<user>", " ")
+_UNREAD = re.compile("|".join(UNREAD))
 
 
 @dataclass(frozen=True)
@@ -122,16 +123,11 @@ def tf_idf(counts: Counts, idf: NDArray[np.float16]) -> NDArray[np.float32]:
     return np.asarray(values / norms[counts.rows], dtype=np.float32)
 
 
-_VARIATIONS = "\ufe0e\ufe0f"  # whether an emoji is drawn in colour
-
-
 class _SignTable(dict[int, str]):
     """Sets punctuation and symbols apart by spaces; everything else, vowel signs included, stays in its word."""
 
     def __missing__(self, code: int) -> str:
         sign = chr(code)
-        if sign in _VARIATIONS:
-            return ""
         self[code] = f" {sign} " if unicodedata.category(sign)[0] in "PS" else sign
         return self[code]
 
@@ -141,7 +137,7 @@ _SIGNS = _SignTable()
 
 def _letters(texts: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Lay all texts end to end as code points, every word between single spaces, and say whose each is."""
-    plain = [f" {' '.join(text.replace(*_MENTION).casefold().translate(_SIGNS).split())} " for text in texts]
+    plain = [f" {' '.join(_UNREAD.sub('', text).casefold().translate(_SIGNS).split())} " for text in texts]
     letters = np.frombuffer("".join(plain).encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
     owner = np.repeat(np.arange(len(plain)), [len(text) for text in plain])
     return letters, owner

@@ -33,8 +33,7 @@ def calibrate(
     from emoglot.persist import check_target
     from emoglot.recipe import Recipe
 
-    if out.exists():
-        raise UsageError(f"{out} exists already: give another --out")
+    options.check_new(out)
     check_target(out)
     classifier = load(model, encoder=encoder)
     reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from emoglot.cli import options
 from emoglot.cli.output import note, progress_bar, warn_of_bad_lines
 from emoglot.config import DistillConfig, parse_setting
 from emoglot.errors import UsageError
@@ -39,8 +40,7 @@ def distill(
     from emoglot.parallel import read_parallel
     from emoglot.recipe import Recipe
 
-    if out.exists():
-        raise UsageError(f"{out} exists already: give another --out")
+    options.check_new(out)
     if (teacher is None) == (extend is None):
         raise UsageError("give either --teacher, to make an encoder, or --extend, to add languages to one")
     recipe = Recipe.from_toml(config) if config else Recipe({}, {})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from emoglot.cli.output import warn_of_bad_lines
+from emoglot.errors import UsageError
 
 if TYPE_CHECKING:
     from emoglot.data.dataset import Dataset
@@ -39,6 +40,12 @@ class Reading:
         """Give the arguments of `emoglot.read`."""
         names = [name.strip() for name in self.label_columns.split(",")] if self.label_columns else None
         return {**asdict(self), "label_columns": names}
+
+
+def check_new(out: Path) -> None:
+    """Refuse to write over anything."""
+    if out.exists():
+        raise UsageError(f"{out} exists already: give another --out")
 
 
 def read_all(paths: Sequence[Path], reading: Reading, known_labels: Sequence[str] = ()) -> Dataset:

@@ -9,7 +9,6 @@ import typer
 
 from emoglot.cli import options
 from emoglot.cli.output import note, warn_of_bad_lines
-from emoglot.errors import UsageError
 
 
 def project(
@@ -26,8 +25,7 @@ def project(
     from emoglot.project import project as label
     from emoglot.project import write_csv
 
-    if out.exists():
-        raise UsageError(f"{out} exists already: give another --out")
+    options.check_new(out)
     pairs = read_parallel(parallel, skip_bad=skip_bad)
     warn_of_bad_lines(pairs.bad_lines, len(pairs))
     training, _ = pairs.split()  # the rest is for measuring, and stays unseen

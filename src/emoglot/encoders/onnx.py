@@ -23,6 +23,9 @@ MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 FORMAT_VERSION = 1
 LAYOUTS = ("padded", "ragged")
+# Of the networks we write: old enough for every onnxruntime we accept, new enough for all operators used.
+OPSET = 17
+IR_VERSION = 8
 FRAME_TOKENS = 2  # the marks around a text
 
 _FINGERPRINT = re.compile(r"[\w-]+")  # it names a folder of the feature cache

@@ -16,21 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description
+from emoglot.encoders.onnx import IR_VERSION, MODEL_FILE, OPSET, TOKENIZER_FILE, Description
 from emoglot.errors import DataError, MissingExtraError
 from emoglot.files import folder_in_the_making
+from emoglot.text import UNREAD
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 UNKNOWN_ID = 0
-# Who is spoken to, and whether an emoji is drawn in colour, says nothing about emotion: our own encoders don't read it.
-UNREAD = ("<user>", "\ufe0e", "\ufe0f")
 MAX_TOKENS = 512  # as long as XLM-R reads, which users know
 
-# Old enough for every onnxruntime we accept.
-_OPSET = 17
-_IR_VERSION = 8
 _IDS, _SPLITS, _VECTORS = "ids", "splits", "vectors"
 _LEVELS = 127  # of int8 on either side of zero
 
@@ -174,6 +170,6 @@ def _graph(table: NDArray[np.int8], scales: NDArray[np.float32]) -> bytes:
         outputs=[helper.make_tensor_value_info(_VECTORS, TensorProto.FLOAT, ["tokens", table.shape[1]])],
         initializer=[numpy_helper.from_array(table, "table"), numpy_helper.from_array(scales, "scales")],
     )
-    opsets = [helper.make_opsetid("", _OPSET)]
-    serialised: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION).SerializeToString()
+    opsets = [helper.make_opsetid("", OPSET)]
+    serialised: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION).SerializeToString()
     return serialised
