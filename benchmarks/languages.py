@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import emoglot
-from emoglot.config import TrainingConfig
-from emoglot.data import concatenate, read, stratified_split
+from benchmarks.embedded import read_parts
 from emoglot.encoders import EMBEDDED_MODEL
 from emoglot.evaluate import evaluate_model
 from emoglot.languages import Language, agreement, write_languages
@@ -50,13 +49,8 @@ NAMES = dict(pair.split("=") for pair in _NAMES.split())
 
 def labelled(model: EmotionClassifier, data: Path) -> dict[str, tuple[float, int]]:
     """Give macro-F1 and rows of every language with labels."""
-    brighter = concatenate(read(path) for path in sorted(data.glob("brighter/dev/*.csv")))
-    tweets = concatenate(read(path) for path in sorted(data.glob("semeval2018-ec/*-dev.txt")))
-    settings = TrainingConfig()
-    measured, _ = stratified_split(
-        tweets.targets, settings.thresholding_fraction, settings.seed, groups=list(tweets.languages)
-    )
-    found = evaluate_model(model, brighter).languages | evaluate_model(model, tweets.select(measured)).languages
+    tweets, brighter = read_parts(data)
+    found = evaluate_model(model, brighter).languages | evaluate_model(model, tweets).languages
     return {code: (metrics.macro_f1, metrics.rows) for code, metrics in found.items()}
 
 

@@ -47,9 +47,8 @@ def learn_vocabulary(sample: Sequence[str], config: DistillConfig, work: Path, s
     path = work / f"tokenizer-{digest}-{config.vocabulary}.json"
     if not path.exists():
         say(f"learning a vocabulary from {len(sample):,} texts")
-        pictures = [sign for sign in emoji_names().texts if len(sign) == 1]
         draft = path.with_suffix(".draft")
-        train_tokenizer(sample, config.vocabulary, pictures).save(str(draft), pretty=False)
+        train_tokenizer(sample, config.vocabulary, emoji_names().texts).save(str(draft), pretty=False)
         draft.replace(path)
     return Tokenizer.from_file(str(path))
 
