@@ -132,7 +132,7 @@ def test_brighter_reads_quotes_and_newlines_in_fields(write):
     assert dataset.labels == ("anger", "disgust", "fear", "joy", "sadness", "surprise")
     assert dataset.targets.tolist() == [[0, 0, 0, 1, 0, 0], [0, 1, 0, 0, 0, 0]]
     assert dataset.languages == ("hi", "hi")
-    assert set(dataset.sources) == {"brighter"}
+    assert set(dataset.sources) == {f"brighter-{language}" for language in dataset.languages}
 
 
 def test_brighter_missing_column_is_not_a_label(write):

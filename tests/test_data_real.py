@@ -45,7 +45,7 @@ def test_brighter(part, rows):
     assert len(files) == 28
     assert len(whole) == rows
     assert len(set(whole.languages)) == 28
-    assert set(whole.sources) == {"brighter"}
+    assert set(whole.sources) == {f"brighter-{language}" for language in whole.languages}
     parallel = {path.name.partition(".")[0] for path in (ROOT / "parallel" / "train").glob("*.tsv.gz")}
     assert set(whole.languages) <= parallel | {"en", "pt-BR", "pt-MZ"}
 

@@ -108,7 +108,7 @@ def test_nameless_index_column_of_pandas_is_no_label(write):
 
 def test_given_columns_make_a_corpus_file_a_table(write):
     path = write("eng.csv", "id,text,anger,joy\neng_train_track_a_1,well,0,1\n")
-    assert read(path).sources == ("brighter",)
+    assert read(path).sources == ("brighter-en",)
     assert read(path, label_columns=["joy"]).sources == ("eng",)
 
 

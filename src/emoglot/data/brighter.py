@@ -67,7 +67,9 @@ def read(path: Path, *, skip_bad: bool = False, language: str | None = None) -> 
 
     rows, bad_lines = keep_good(path, records[1:], parse, skip_bad=skip_bad)
     texts, targets, languages = zip(*rows, strict=True)
-    return Dataset(texts, np.array(targets, dtype=np.int8), labels, languages, (SOURCE,) * len(texts), bad_lines)
+    # Every language has annotators, and so habits, of its own.
+    sources = tuple(f"{SOURCE}-{language}" for language in languages)
+    return Dataset(texts, np.array(targets, dtype=np.int8), labels, languages, sources, bad_lines)
 
 
 def _labels_of(header: list[str] | MalformedLineError, path: Path) -> tuple[str, ...]:
