@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from emoglot import load
-from emoglot.calibrate import ENOUGH_POSITIVES, calibrate
+from emoglot.calibrate import ENOUGH_POSITIVES, OTHERS_WEIGH, calibrate
 from emoglot.data.dataset import Dataset, concatenate
 from emoglot.errors import DataError, ModelError
 from emoglot.labels import UNKNOWN
@@ -43,17 +43,34 @@ def with_thresholds(model: EmotionClassifier, **languages: np.ndarray) -> Emotio
     return model.with_state(replace(model.state, language_thresholds=languages))
 
 
-def test_a_language_chooses_where_it_has_enough_and_takes_what_all_choose_where_not(trained, calibrated, data):
-    together = choose_thresholds(trained.predict_proba(data.texts), data.targets)
+def weighted_f1(scores: np.ndarray, targets: np.ndarray, threshold: float, weights: np.ndarray) -> float:
+    chosen = scores >= threshold
+    true = weights[chosen & (targets == 1)].sum()
+    return 2 * true / (weights[chosen].sum() + weights[targets == 1].sum())
+
+
+def test_a_language_chooses_by_its_own_rows_and_a_little_by_those_of_others(trained, calibrated, data):
+    """No score of any row is a better threshold, when all others' rows weigh as much as OTHERS_WEIGH of its own."""
     assert set(calibrated.state.language_thresholds) == {"ar", "en", "es"}
-    decided_alone = 0
+    scores = trained.predict_proba(data.texts)
     for language, found in calibrated.state.language_thresholds.items():
-        own = rows_in(data, language)
-        alone = choose_thresholds(trained.predict_proba(own.texts), own.targets)
-        enough = (own.targets == 1).sum(axis=0) >= ENOUGH_POSITIVES
-        decided_alone += enough.sum()
-        assert np.array_equal(found, np.where(enough, alone, together))
-    assert 0 < decided_alone < 3 * len(trained.labels_)  # both ways are taken
+        own = np.array([code == language for code in data.languages])
+        weights = np.where(own, max(1, round((~own).sum() / OTHERS_WEIGH)), 1)
+        for label in range(len(LABELS)):
+            column, target = scores[:, label], data.targets[:, label]
+            best = max(weighted_f1(column, target, value, weights) for value in np.unique(column))
+            assert weighted_f1(column, target, found[label], weights) == pytest.approx(best)
+
+
+def test_others_weigh_less_than_own_rows(trained, data):
+    spanish, others = rows_in(data, "es"), concatenate([rows_in(data, code) for code in ("ar", "en")])
+    many = concatenate([spanish, others.select(np.tile(np.arange(len(others)), 20))])
+    few = calibrate(trained, concatenate([spanish, others])).state.language_thresholds["es"]
+    assert np.array_equal(calibrate(trained, many).state.language_thresholds["es"], few)
+    alone = calibrate(trained, spanish).state.language_thresholds["es"]
+    is_common = (spanish.targets == 1).sum(axis=0) >= ENOUGH_POSITIVES
+    expected = choose_thresholds(trained.predict_proba(spanish.texts), spanish.targets)
+    assert np.array_equal(alone, np.where(is_common, expected, trained.state.thresholds))
 
 
 def test_a_label_too_rare_in_all_languages_keeps_the_models_threshold(trained, data):
