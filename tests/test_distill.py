@@ -124,6 +124,21 @@ def test_a_judges_scores_and_labelled_texts_are_learnt_from_too(model, tmp_path)
     assert content_of(plain)["model.onnx"] != content_of(judged)["model.onnx"]
 
 
+def test_written_texts_give_words_and_are_put_to_a_teacher_that_reads_them(tmp_path):
+    written = labelled([f"zork blimey {text}" for text in sentences(60, 3)])
+    plain, unread, read = (
+        distil(pairs(GEORGIAN, "xg", 60), TINY, FEW.override(settings), tmp_path / name / "out", written=data)
+        for name, data, settings in (
+            ("plain", None, {}),
+            ("unread", written, {"teacher_languages": ["de"]}),
+            ("read", written, {"teacher_languages": ["de", "en"]}),
+        )
+    )
+    contents = [content_of(folder) for folder in (plain, unread, read)]
+    assert contents[0]["tokenizer.json"] != contents[1]["tokenizer.json"] == contents[2]["tokenizer.json"]
+    assert contents[1]["model.onnx"] != contents[2]["model.onnx"]
+
+
 def test_the_same_seed_gives_the_same_files(tmp_path):
     first, second, other = (
         distil(pairs(GEORGIAN, "xg", 60), TINY, config, tmp_path / name / "out")

@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 
 from emoglot.errors import DataError
-from emoglot.parallel import EMOJI, HELD_OUT_SHARE, UNNAMED, Parallel, emoji_names, join, read_parallel
+from emoglot.parallel import (
+    EMOJI,
+    HELD_OUT_SHARE,
+    UNNAMED,
+    WRITTEN,
+    Parallel,
+    as_they_are,
+    emoji_names,
+    join,
+    read_parallel,
+)
 
 GERMAN = "I am happy\tIch bin froh\nIt rains\tEs regnet\n"
 FRENCH = "It rains\tIl pleut\tours\nGood night\tBonne nuit\ttheirs\n"
@@ -125,6 +135,15 @@ def test_a_selection_keeps_only_the_english_it_needs(folder):
         ("It rains", "Es regnet", "de", UNNAMED),
     ]
     assert sorted(chosen.english) == ["Good night", "It rains"]
+
+
+def test_a_text_may_stand_for_itself():
+    own = as_they_are(["hola", "hello", "hola"], ["es", "en", "es"])
+    assert rows_of(own) == [("hola", "hola", "es", WRITTEN), ("hello", "hello", "en", WRITTEN)]
+    together = join([many(3), own])
+    assert together.english[:3] == many(3).english
+    assert rows_of(together)[3:] == rows_of(own)
+    assert len(join([many(3), as_they_are([], [])])) == 3
 
 
 def test_emoji_translate_to_their_names():

@@ -98,6 +98,7 @@ class WideConfig:
     word_ngrams: int = 2
     char_ngrams: int = 5
     regularisation: float = 3.0  # the inverse strength C of the logistic regression; 1 and 10 did worse on E-c
+    without_sources: list[str] = field(default_factory=list)  # datasets that only the network is trained on
 
     def __post_init__(self) -> None:
         _check_count("wide.buckets", self.buckets, 1, 2**24)
@@ -121,6 +122,7 @@ SOURCE_WEIGHTS = {
     "ui_mozilla_android": 0.5,
     "ui_mozilla_www": 0.5,
     "ui_wikipedia_android": 0.5,
+    "written": 2.0,  # few, and what will be read
 }
 
 
@@ -139,6 +141,7 @@ class DistillConfig:
     dropout: float = 0.1  # of pieces
     judge_weight: float = 1.0
     label_weight: float = 1.0
+    teacher_languages: list[str] = field(default_factory=list)  # in which it can be asked about texts as they are
     seed: int = 0
     sources: dict[str, float] = field(default_factory=SOURCE_WEIGHTS.copy)
 

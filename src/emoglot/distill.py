@@ -23,7 +23,7 @@ from emoglot.encoders.pieces import extend_tokenizer, write_pieces
 from emoglot.errors import MissingExtraError, TrainingError
 from emoglot.features import TOKEN_BUDGET, Progress, length_sorted_batches
 from emoglot.model import EmotionClassifier
-from emoglot.parallel import Parallel, emoji_names, join
+from emoglot.parallel import Parallel, as_they_are, emoji_names, join
 from emoglot.text import normalise_text
 from emoglot.vocabulary import learn_vocabulary, vocabulary_sample
 
@@ -47,23 +47,33 @@ def distil(
     *,
     judge: EmotionClassifier | None = None,
     labelled: Dataset | None = None,
+    written: Dataset | None = None,
     say: Say = lambda message: None,
     on_teaching: Progress | None = None,
 ) -> Path:
     """Make an encoder folder from scratch; interrupted, the same call goes on where it was.
 
+    `labelled` are texts whose labels are learnt. `written` are texts of the kind that will be read: the vocabulary is
+    learnt from them, and those in the teacher's own languages are put to it as they are; of labels nothing is learnt.
     Beside the folder, `OUT.work` keeps the vocabulary, the teacher's answers and the student between sessions.
     """
     work = out.with_name(f"{out.name}.work")
     work.mkdir(parents=True, exist_ok=True)
-    training, _ = join([parallel, emoji_names()]).split()
+    translations, _ = join([parallel, emoji_names()]).split()
+    training = join([translations, _readable(written, config)]) if written else translations
     english = [normalise_text(text) for text in training.english]
     texts = [normalise_text(text) for text in training.texts]
     labelled_texts = [normalise_text(text) for text in labelled.texts] if labelled else []
-    say(f"{len(texts):,} pairs in {len(set(training.languages))} languages, {len(english):,} English sentences")
+    say(f"{len(texts):,} pairs in {len(set(training.languages))} languages, {len(english):,} sentences for the teacher")
     vectors = _teach(teacher, english, work, on_teaching)
     scores = _judge(judge, english, work, on_teaching) if judge else None
-    samples = vocabulary_sample(training, texts, english, labelled, labelled_texts, config)
+    users: dict[str, str] = {}
+    if written:
+        users |= zip(map(normalise_text, written.texts), written.languages, strict=True)
+    if labelled:
+        users |= zip(labelled_texts, labelled.languages, strict=True)
+    count, english_count = len(translations), len(translations.english)
+    samples = vocabulary_sample(translations, texts[:count], english[:english_count], users, config)
     tokenizer = learn_vocabulary(samples, config, work, say)
     lessons = Lessons(
         texts=Bags.of(tokenizer, texts),
@@ -114,6 +124,12 @@ def extend(
     table = learn(lessons, torch.cat([torch.from_numpy(old), new]), config, work, say, frozen=len(old))
     write_pieces(out, out.name, tokenizer, table, extends=(*(base.description.extends or ()), base.fingerprint))
     return out
+
+
+def _readable(written: Dataset, config: DistillConfig) -> Parallel:
+    """Take the texts in the languages that the teacher reads."""
+    rows = [row for row, code in enumerate(written.languages) if code.partition("-")[0] in config.teacher_languages]
+    return as_they_are((written.texts[row] for row in rows), (written.languages[row] for row in rows))
 
 
 def _teach(teacher: Encoder, english: Sequence[str], work: Path, on_progress: Progress | None) -> NDArray[np.float16]:

@@ -20,6 +20,7 @@ from emoglot.text import PICTURES
 
 SUFFIXES = (".tsv.gz", ".tsv")
 EMOJI = "emoji"  # the language of pictures
+WRITTEN = "written"  # the source of texts that stand for themselves
 UNNAMED = "unnamed"  # the source of lines that name none
 # One English sentence in 32 is kept out of training, in every language alike, for measuring how languages agree.
 HELD_OUT_SHARE = 1 / 32
@@ -90,6 +91,13 @@ def emoji_names() -> Parallel:
     names = tuple(unicodedata.name(sign).lower() for sign in pictures)
     count = len(pictures)
     return Parallel(names, tuple(pictures), np.arange(count), (EMOJI,) * count, (EMOJI,) * count)
+
+
+def as_they_are(texts: Iterable[str], languages: Iterable[str]) -> Parallel:
+    """Pair every text with itself, for a teacher that reads its language."""
+    language_of = dict(zip(texts, languages, strict=True))
+    own, count = tuple(language_of), len(language_of)
+    return Parallel(own, own, np.arange(count), tuple(language_of.values()), (WRITTEN,) * count)
 
 
 def join(parts: Iterable[Parallel]) -> Parallel:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from emoglot.config import DistillConfig
-from emoglot.data.dataset import Dataset
 from emoglot.encoders.pieces import train_tokenizer
 from emoglot.parallel import Parallel, emoji_names
 
@@ -22,19 +21,20 @@ def vocabulary_sample(
     parallel: Parallel,
     texts: Sequence[str],
     english: Sequence[str],
-    labelled: Dataset | None,
-    labelled_texts: Sequence[str],
+    written: Mapping[str, str],
     config: DistillConfig,
 ) -> list[str]:
-    """Take about as many letters of every language, half of them from labelled texts: users write more like those."""
+    """Take about as many letters of every language, half of them from texts that users wrote, if there are such.
+
+    `written` gives the language of each of those.
+    """
     rng = np.random.default_rng(config.seed)
-    codes = [language.partition("-")[0] for language in labelled.languages] if labelled else []
-    written = _by_language(dict(zip(labelled_texts, codes, strict=True)).items(), rng)
+    own = _by_language([(text, language.partition("-")[0]) for text, language in written.items()], rng)
     translated = _by_language([*zip(texts, parallel.languages, strict=True), *((text, "en") for text in english)], rng)
     sample = []
-    for language in sorted(written.keys() | translated.keys()):
+    for language in sorted(own.keys() | translated.keys()):
         letters = config.letters * (3 if language == "en" else 1)  # the teacher's language, and the web's
-        first = _so_many_letters(written.get(language, []), letters // 2)
+        first = _so_many_letters(own.get(language, []), letters // 2)
         sample += first + _so_many_letters(translated.get(language, []), letters - sum(map(len, first)))
     return sample
 

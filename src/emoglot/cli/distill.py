@@ -66,6 +66,7 @@ def distill(
                 out,
                 judge=load(judge) if judge else None,
                 labelled=recipe.read("labelled", data),
+                written=recipe.read("written", data),
                 say=note,
                 on_teaching=on_teaching,
             )
