@@ -83,6 +83,14 @@ def same_text(texts: tuple[str, ...]) -> Parallel:
     return Parallel(texts, texts, np.arange(len(texts)), ("xa",) * len(texts), ("ours",) * len(texts))
 
 
+def test_english_itself_is_labelled_on_demand(judge, parallel):
+    data = project(judge, parallel, 4, english=6)
+    own = [text for text, code in zip(data.texts, data.languages, strict=True) if code == "en"]
+    assert 4 < len(own) <= 6
+    assert set(own) <= set(ENGLISH)
+    assert set(project(judge, parallel, 4).languages) == {"xa", "xb"}
+
+
 def test_the_bounds_of_doubt():
     scores = {
         "present from the bound on": (PRESENT_FROM, 0.49, ABSENT_BELOW, 0.14, 0.01),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 from emoglot.data.dataset import Dataset
 from emoglot.labels import UNKNOWN
 from emoglot.model import EmotionClassifier
-from emoglot.parallel import Parallel
+from emoglot.parallel import Parallel, as_they_are, join
 
 SOURCE = "projected"
+ENGLISH = "en"
 # Scores are shares of right answers: from one in two on a label is taken for true, below one in seven for absent.
 PRESENT_FROM = 0.5
 ABSENT_BELOW = 0.15
@@ -24,10 +26,19 @@ SENTENCE_WORDS = 3  # with fewer, an English text is a word or a phrase, taken o
 _CELLS = {1: "1", 0: "0", UNKNOWN: ""}
 
 
-def project(judge: EmotionClassifier, parallel: Parallel, per_language: int, seed: int = 0) -> Dataset:
-    """Label up to `per_language` texts of each language, as many with an emotion as without where there are so many."""
+def project(
+    judge: EmotionClassifier, parallel: Parallel, per_language: int, english: int = 0, seed: int = 0
+) -> Dataset:
+    """Label up to `per_language` texts of each language, as many with an emotion as without where there are so many.
+
+    `english` is how many of the English texts themselves to label.
+    """
     rng = np.random.default_rng(seed)
-    parallel = parallel.select(_candidates(parallel, CANDIDATES * per_language, rng))
+    wanted = dict.fromkeys(sorted(set(parallel.languages)), per_language)
+    if english:
+        parallel = join([parallel, as_they_are(parallel.english, [ENGLISH] * len(parallel.english))])
+        wanted[ENGLISH] = english
+    parallel = parallel.select(_candidates(parallel, wanted, rng))
     scores = judge.predict_proba(parallel.english)
     english_targets = np.where(scores >= PRESENT_FROM, 1, np.where(scores < ABSENT_BELOW, 0, UNKNOWN))
     english_targets[~scores.any(axis=1)] = UNKNOWN  # of what the judge can't read, it says nothing
@@ -37,9 +48,9 @@ def project(judge: EmotionClassifier, parallel: Parallel, per_language: int, see
     order = rng.permutation(len(parallel))
     languages = np.array(parallel.languages)
     chosen = []
-    for language in np.unique(languages):
+    for language, count in wanted.items():
         own = order[languages[order] == language]
-        emotional = own[is_emotional[own]][: per_language // 2]
+        emotional = own[is_emotional[own]][: count // 2]
         chosen += [emotional, own[is_neutral[own]][: len(emotional)]]
     rows = np.sort(np.concatenate(chosen))
     return Dataset(
@@ -51,13 +62,13 @@ def project(judge: EmotionClassifier, parallel: Parallel, per_language: int, see
     )
 
 
-def _candidates(parallel: Parallel, per_language: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _candidates(parallel: Parallel, wanted: Mapping[str, int], rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw pairs of each language, sentences before words."""
     is_word = np.array([len(text.split()) < SENTENCE_WORDS for text in parallel.english])[parallel.english_of]
     order = rng.permutation(len(parallel))
     order = order[np.argsort(is_word[order], kind="stable")]
     languages = np.array(parallel.languages)[order]
-    drawn = [order[languages == language][:per_language] for language in np.unique(languages)]
+    drawn = [order[languages == language][: CANDIDATES * count] for language, count in wanted.items()]
     return np.sort(np.concatenate(drawn))
 
 

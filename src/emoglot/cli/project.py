@@ -16,6 +16,7 @@ def project(
     out: Annotated[Path, typer.Option(help="The CSV file to write.")],
     model: options.Model = None,
     per_language: Annotated[int, typer.Option(min=2, help="At most so many texts of each language.")] = 2000,
+    english: Annotated[int, typer.Option(min=0, help="Label so many of the English texts themselves too.")] = 0,
     encoder: options.EncoderOption = None,
     skip_bad: options.SkipBad = False,
 ) -> None:
@@ -29,7 +30,7 @@ def project(
     pairs = read_parallel(parallel, skip_bad=skip_bad)
     warn_of_bad_lines(pairs.bad_lines, len(pairs))
     training, _ = pairs.split()  # the rest is for measuring, and stays unseen
-    data = label(load(model, encoder=encoder), training, per_language)
+    data = label(load(model, encoder=encoder), training, per_language, english)
     write_csv(data, out)
     note(f"{len(data):,} texts in {len(set(data.languages))} languages")
     typer.echo(str(out))
