@@ -42,6 +42,13 @@ def test_it_is_small_enough_to_ship():
     assert folder_size(EMBEDDED_MODEL) <= MEGABYTES * 10**6
 
 
+def test_plain_facts_get_few_labels(model: EmotionClassifier):
+    facts = [row["text"] for row in rows_of("plain_facts.tsv")]
+    counts = [len(prediction.labels) for prediction in model.predict(facts)]
+    assert len(counts) == 30
+    assert sum(counts) <= len(counts)  # an emotional sentence gets two
+
+
 def test_it_has_the_eleven_labels(model: EmotionClassifier):
     assert model.labels_ == SEMEVAL_LABELS
 

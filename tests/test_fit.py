@@ -18,7 +18,7 @@ from emoglot.graph import compile_head
 from emoglot.head import INITIAL_STATE_SPREAD, make_head
 from emoglot.labels import to_targets
 from emoglot.metrics import evaluate, macro_f1
-from emoglot.runtime import HeadRuntime, score, sigmoid
+from emoglot.runtime import HeadRuntime, logits_of, score, sigmoid
 from emoglot.thresholds import NEVER, apply_thresholds, choose_thresholds
 from emoglot.train import train_head
 from emoglot.wide import fit_wide, match_spread
@@ -94,15 +94,15 @@ def test_an_epoch_is_judged_on_the_stopping_rows_at_thresholds_of_the_others(par
     assert trained.history[0].macro_f1 == pytest.approx(macro_f1(stopping.targets, chosen), abs=1e-6)
 
 
-def test_each_channel_has_half_a_say(parts):
+def test_ngrams_join_the_network_at_its_scale(parts):
     plain = fit_parts(parts, TINY, QUICK)
-    both = fit_parts(parts, TINY, QUICK.override({"wide.enabled": True}))
+    both = fit_parts(parts, TINY, QUICK.override({"wide.enabled": True, "wide.buckets": 2**14}))
     network = HeadRuntime(plain.graph)
     channel = fit_wide(parts.training.texts, parts.training.targets, parts.training.data.sources, both.config.wide)
     stopping = parts.stopping
-    matched = match_spread(channel, channel.logits(stopping.texts), network.logits(stopping.features))
-    expected = 0.5 * network.logits(stopping.features) + 0.5 * matched.logits(stopping.texts)
-    together = HeadRuntime(both.graph).logits(stopping.features) + both.wide.logits(stopping.texts)
+    matched = match_spread(channel, stopping.texts, network.logits(stopping.features))
+    expected = matched.join(network.logits(stopping.features), stopping.texts)
+    together = logits_of(HeadRuntime(both.graph), both.wide, stopping.features, stopping.texts)
     assert np.abs(together - expected).max() < 0.005  # the n-grams' weights are kept in float16
     assert np.abs(network.logits(stopping.features) - expected).max() > 0.05
 

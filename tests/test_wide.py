@@ -11,7 +11,18 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
 from emoglot.config import WideConfig
-from emoglot.wide import WideChannel, count_ngrams, fit_wide, inverse_document_frequency, match_spread, tf_idf
+from emoglot.errors import TrainingError
+from emoglot.wide import (
+    KNOWN_ENOUGH,
+    KNOWN_LITTLE,
+    LEAST_TEXTS,
+    Ngrams,
+    WideChannel,
+    choose_ngrams,
+    count_ngrams,
+    fit_wide,
+    match_spread,
+)
 from tests.conftest import LABELS, SENTENCES, make_dataset
 
 CONFIG = WideConfig(enabled=True, buckets=2**14)
@@ -21,7 +32,7 @@ TEXTS = [text for text, _, _ in SENTENCES]
 def dense(texts: list[str], config: WideConfig = CONFIG) -> np.ndarray:
     counts = count_ngrams(texts, config)
     matrix = np.zeros((counts.texts, config.buckets), dtype=np.int64)
-    matrix[counts.rows, counts.buckets] = counts.counts
+    np.add.at(matrix, (counts.rows, counts.buckets), counts.counts)  # a bucket may hold several n-grams
     return matrix
 
 
@@ -62,25 +73,65 @@ def test_words_with_vowel_signs_stay_whole():
     assert one_word.counts.tolist() == [1]
 
 
+def matrix_of(channel_ngrams: Ngrams, texts: list[str]) -> sparse.csr_matrix:
+    counts = count_ngrams(texts, CONFIG)
+    known = channel_ngrams.are_known(counts)
+    values = (channel_ngrams.tf_idf(counts)[known], (counts.rows[known], counts.buckets[known]))
+    return sparse.csr_matrix(values, shape=(len(texts), CONFIG.buckets))
+
+
 def test_tf_idf_is_scikit_learns():
+    """Of all n-grams, each in a column of its own; those of one text then count for the length of a text alone."""
     counts = count_ngrams(TEXTS, CONFIG)
-    idf = inverse_document_frequency(counts, CONFIG.buckets)
-    ours = sparse.csr_matrix((tf_idf(counts, idf), (counts.rows, counts.buckets)), shape=(len(TEXTS), CONFIG.buckets))
-    theirs = TfidfTransformer(sublinear_tf=True).fit_transform(sparse.csr_matrix(dense(TEXTS)))
-    assert abs(ours - theirs).max() < 1e-3  # idf is kept in float16
+    ngrams = choose_ngrams(counts, CONFIG.buckets)
+    names, column = np.unique(counts.buckets << 8 | counts.signs, return_inverse=True)
+    every = sparse.csr_matrix((counts.counts, (counts.rows, column)), shape=(len(TEXTS), len(names)))
+    theirs = TfidfTransformer(sublinear_tf=True).fit_transform(every)
+    expected = np.asarray(theirs[counts.rows, column]).ravel()
+    known = ngrams.are_known(counts)
+    is_of_one_text = np.asarray((every > 0).sum(axis=0)).ravel()[column] < LEAST_TEXTS
+    assert ngrams.tf_idf(counts)[known] == pytest.approx(expected[known], abs=1e-3)  # idf is kept in float16
+    assert is_of_one_text[~known].mean() > 0.95  # the others lost their bucket to one of more texts
+    assert not is_of_one_text[known].any()
+
+
+def test_a_bucket_belongs_to_the_ngram_of_most_texts():
+    texts = ["joy", "joy", "joy", "rage", "rage"]
+    one_bucket = WideConfig(word_ngrams=1, char_ngrams=1, buckets=1)
+    ngrams = choose_ngrams(count_ngrams(texts, one_bucket), 1)
+    assert ngrams.are_known(count_ngrams(texts, one_bucket)).tolist() == [True, True, True, False, False]
 
 
 def test_logits_are_those_of_the_regression():
     data = make_dataset(1)
     channel = fit_wide(TEXTS, data.targets, data.sources, CONFIG)
-    counts = count_ngrams(TEXTS, CONFIG)
-    values = (tf_idf(counts, channel.idf), (counts.rows, counts.buckets))
-    matrix = sparse.csr_matrix(values, shape=(len(TEXTS), CONFIG.buckets))
+    matrix = matrix_of(channel.ngrams, TEXTS)
     for label in range(len(LABELS)):
         model = LogisticRegression(C=CONFIG.regularisation, solver="liblinear", random_state=0).fit(
             matrix, data.targets[:, label]
         )
-        assert channel.logits(TEXTS)[:, label] == pytest.approx(model.decision_function(matrix), abs=2e-3)
+        assert channel.read(TEXTS)[0][:, label] == pytest.approx(model.decision_function(matrix), abs=2e-3)
+
+
+def test_the_channel_has_a_say_as_far_as_it_knows_the_text():
+    data = make_dataset(1)
+    channel = fit_wide(TEXTS, data.targets, data.sources, CONFIG)
+    texts = [TEXTS[0] * 2, "ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ", f"{TEXTS[0]} ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ ᎠᏂᎦᏚᏩᎩ"]
+    logits, known = channel.read(texts)
+    network = np.random.default_rng(0).normal(size=logits.shape).astype(np.float32)
+    joined = channel.join(network, texts)
+    assert known[1] < KNOWN_LITTLE < known[2] < known[0]
+    assert (joined[1] == network[1]).all()
+    for row in (0, 2):
+        say = 0.5 * min(1, (known[row] - KNOWN_LITTLE) / (KNOWN_ENOUGH - KNOWN_LITTLE))
+        assert joined[row] == pytest.approx(network[row] + say * (logits[row] - network[row]), abs=1e-5)
+
+
+def test_a_text_without_tokens_stays_without_a_score():
+    data = make_dataset(1)
+    channel = fit_wide(TEXTS, data.targets, data.sources, CONFIG)
+    nothing = np.full((2, len(LABELS)), -np.inf, dtype=np.float32)
+    assert (channel.join(nothing, ["", TEXTS[0]]) == -np.inf).all()
 
 
 def test_unknown_rows_teach_nothing():
@@ -94,27 +145,50 @@ def test_unknown_rows_teach_nothing():
     assert weights.max() > 0
 
 
+def test_copies_of_a_row_count_as_one():
+    data = make_dataset(1)
+    once = fit_wide(TEXTS, data.targets, data.sources, CONFIG)
+    twice = fit_wide(TEXTS * 2, np.tile(data.targets, (2, 1)), data.sources * 2, CONFIG)
+    assert all(np.array_equal(twice.read(TEXTS)[part], once.read(TEXTS)[part]) for part in (0, 1))
+
+
+def test_datasets_can_be_left_to_the_network():
+    data = make_dataset(1)
+    sources = ["ours"] * 8 + ["projected"] * (len(TEXTS) - 8)
+    without = WideConfig(enabled=True, buckets=2**14, without_sources=["projected"])
+    channel, expected = (
+        fit_wide(TEXTS, data.targets, sources, without),
+        fit_wide(TEXTS[:8], data.targets[:8], sources[:8], CONFIG),
+    )
+    assert np.array_equal(channel.read(TEXTS)[0], expected.read(TEXTS)[0])
+    with pytest.raises(TrainingError, match="without_sources"):
+        fit_wide(TEXTS[8:], data.targets[8:], sources[8:], without)
+
+
 def test_a_label_that_never_varies_gets_no_say():
     data = make_dataset(1)
     targets = data.targets.copy()
     targets[:, 1] = 0
     channel = fit_wide(TEXTS, targets, data.sources, CONFIG)
-    assert (channel.logits(TEXTS)[:, 1] == 0).all()
+    assert (channel.read(TEXTS)[0][:, 1] == 0).all()
 
 
 def test_matching_gives_the_mean_and_spread_of_the_network():
     data = make_dataset(1)
     channel = fit_wide(TEXTS, data.targets, data.sources, CONFIG)
     network = np.random.default_rng(0).normal(-2, 3, (len(TEXTS), len(LABELS))).astype(np.float32)
-    matched = match_spread(channel, channel.logits(TEXTS), network).logits(TEXTS)
+    matched, _ = match_spread(channel, TEXTS, network).read(TEXTS)
     assert matched.mean(axis=0) == pytest.approx(network.mean(axis=0), abs=0.02)
     assert matched.std(axis=0) == pytest.approx(network.std(axis=0), rel=0.02)
 
 
 def test_no_text_gives_no_logits():
-    channel = WideChannel(CONFIG, np.ones(2**14, np.float16), np.ones((2**14, 2), np.float16), np.zeros(2, np.float32))
-    assert channel.logits([]).shape == (0, 2)
-    assert channel.logits(["", " "]).tolist() == [[0, 0], [0, 0]]
+    ngrams = Ngrams(np.zeros(2**14, np.uint8), np.ones(2**14, np.float16), np.ones(1, np.float16))
+    channel = WideChannel(CONFIG, ngrams, np.ones((2**14, 2), np.float16), np.zeros(2, np.float32))
+    assert channel.read([])[0].shape == (0, 2)
+    logits, known = channel.read(["", " "])
+    assert logits.tolist() == [[0, 0], [0, 0]]
+    assert known.tolist() == [0, 0]
 
 
 def test_words_are_not_blamed_for_the_habits_of_the_annotators_who_met_them():
@@ -128,7 +202,7 @@ def test_words_are_not_blamed_for_the_habits_of_the_annotators_who_met_them():
     for name in ("theirs", "ours"):
         channel = fit_wide(texts, targets, np.where(theirs, name, "ours").tolist(), CONFIG)
         raised.append(
-            (channel.logits([f"hotel review: {text}" for text in TEXTS]) - channel.logits(TEXTS))[:, 0].mean()
+            (channel.read([f"hotel review: {text}" for text in TEXTS])[0] - channel.read(TEXTS)[0])[:, 0].mean()
         )
     apart, together = raised
     assert apart < 0.5 * together

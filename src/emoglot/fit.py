@@ -90,7 +90,7 @@ def prepare(
     whole = Part(data, texts, extract_features(encoder, texts, cache, on_features))
     held_out = whole.select(np.arange(len(training), len(data)))
     settings = config.training
-    stopping, thresholding = _split(held_out.data, settings.thresholding_fraction, settings)
+    stopping, thresholding = split_rows(held_out.data, settings.thresholding_fraction, settings)
     return Parts(whole.select(np.arange(len(training))), held_out.select(stopping), held_out.select(thresholding))
 
 
@@ -116,11 +116,9 @@ def fit_parts(
         checkpoint,
         start.weights if start else None,
     )
-    weights, wide = trained.weights, None
-    if config.wide.enabled:
-        weights, wide = _add_wide(trained, parts, config)
+    wide = _fit_wide(trained, parts, config) if config.wide.enabled else None
     thresholding = parts.thresholding.with_tokens()
-    weights, wide = _calibrated(weights, wide, thresholding, config)
+    weights, wide = _calibrated(trained.weights, wide, thresholding, config)
     graph = compile_head(config.head, weights)
     runtime = HeadRuntime(graph)
     labels = parts.training.data.labels
@@ -151,7 +149,7 @@ def _check_data(training: Dataset, validation: Dataset | None, config: Config) -
     if len(training) and not (training.targets == 1).any():
         raise TrainingError("no training row has any label: there is nothing to learn; is the right column read?")
     if validation is None:
-        kept, held_out = _split(training, config.training.validation_fraction, config.training)
+        kept, held_out = split_rows(training, config.training.validation_fraction, config.training)
         training, validation = training.select(kept), training.select(held_out)
     given_labels = validation.labels
     validation = validation.with_labels(training.labels).annotated()
@@ -183,7 +181,7 @@ def _check_start(start: ModelState, parts: Parts, encoder: Encoder, config: Conf
             raise TrainingError(f"training can only start from a model with the same {name}: {wanted}, got {found}")
 
 
-def _split(data: Dataset, fraction: float, settings: TrainingConfig) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def split_rows(data: Dataset, fraction: float, settings: TrainingConfig) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Split rows in two, stratified by label and language; copies of one text stay on one side."""
     first_row: dict[str, int] = {}
     representative = np.array([first_row.setdefault(text, row) for row, text in enumerate(data.texts)], dtype=np.int64)
@@ -196,18 +194,12 @@ def _split(data: Dataset, fraction: float, settings: TrainingConfig) -> tuple[ND
     return np.flatnonzero(~in_second), np.flatnonzero(in_second)
 
 
-def _add_wide(trained: Trained, parts: Parts, config: Config) -> tuple[dict[str, NDArray[np.float32]], WideChannel]:
-    """Fit the n-grams apart, bring them to the network's scale on held-out rows, and give each channel half a say.
-
-    The halves are folded into the weights, so that prediction only adds.
-    """
+def _fit_wide(trained: Trained, parts: Parts, config: Config) -> WideChannel:
+    """Fit the n-grams apart, and bring them to the network's scale on held-out rows."""
     channel = fit_wide(parts.training.texts, parts.training.targets, parts.training.data.sources, config.wide)
     stopping = parts.stopping.with_tokens()
     network = HeadRuntime(compile_head(config.head, trained.weights)).logits(stopping.features)
-    channel = match_spread(channel, channel.logits(stopping.texts), network)
-    half = np.full(network.shape[1], 0.5, dtype=np.float32)
-    halved = {name: trained.weights[name] * np.float32(0.5) for name in ("output.weight", "output.bias")}
-    return trained.weights | halved, channel.rescaled(half, np.zeros_like(half))
+    return match_spread(channel, stopping.texts, network)
 
 
 def _calibrated(
@@ -220,7 +212,7 @@ def _calibrated(
         "output.weight": weights["output.weight"] * line.slope[:, None],
         "output.bias": weights["output.bias"] * line.slope + line.shift,
     }
-    return weights | scaled, wide.rescaled(line.slope, np.zeros_like(line.shift)) if wide else None
+    return weights | scaled, wide.rescaled(line.slope, line.shift) if wide else None
 
 
 def _warn_of_silent_labels(thresholds: NDArray[np.float64], training: Dataset) -> None:

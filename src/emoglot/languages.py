@@ -21,7 +21,7 @@ class Language:
     """What was measured of a language.
 
     `macro_f1` on labelled texts where there are any; `agreement` between the labels of translations and those of their
-    English, as micro-F1, where there are any. `weak` languages have little of either to show.
+    English beyond chance (κ), where there are any. `weak` languages have little of either to show.
     """
 
     code: str
@@ -52,14 +52,20 @@ def write_languages(languages: Sequence[Language], model_folder: Path) -> None:
 
 
 def agreement(model: EmotionClassifier, parallel: Parallel) -> dict[str, tuple[float, int]]:
-    """Give for every language the micro-F1 of its labels against those of the English, and the number of pairs."""
+    """Give for every language how far its labels agree with those of the English, and the number of pairs.
+
+    It is Cohen's κ: the share of decisions that are the same, beyond what chance would give, so that a model that says
+    little or much gains nothing by it. 1 is full agreement, 0 is chance.
+    """
     english = model.decide(model.predict_proba(parallel.english))[parallel.english_of]
     translated = model.decide(model.predict_proba(parallel.texts))
     result = {}
     languages = np.array(parallel.languages)
     for language in np.unique(languages).tolist():
         own = languages == language
-        shared = (english[own] & translated[own]).sum()
-        either = english[own].sum() + translated[own].sum()
-        result[language] = (float(2 * shared / max(either, 1)), int(own.sum()))
+        same = (english[own] == translated[own]).mean(axis=0)
+        shares = english[own].mean(axis=0), translated[own].mean(axis=0)
+        by_chance = shares[0] * shares[1] + (1 - shares[0]) * (1 - shares[1])
+        possible = (1 - by_chance).sum()
+        result[language] = (float((same - by_chance).sum() / possible) if possible else 0.0, int(own.sum()))
     return result

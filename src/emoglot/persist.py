@@ -30,7 +30,7 @@ from emoglot.files import folder_in_the_making
 from emoglot.labels import check_names
 from emoglot.text import NORMALISATION_VERSION
 from emoglot.thresholds import NEVER
-from emoglot.wide import WideChannel
+from emoglot.wide import Ngrams, WideChannel
 
 FORMAT = "emoglot-model"
 FORMAT_VERSION = 1
@@ -160,8 +160,8 @@ def _thresholds(values: Any) -> NDArray[np.float64]:
 def _tensors(state: ModelState) -> dict[str, NDArray[Any]]:
     tensors: dict[str, NDArray[Any]] = {f"{_HEAD_PREFIX}{name}": array for name, array in state.weights.items()}
     if state.wide:
-        wide: dict[str, NDArray[Any]] = {"idf": state.wide.idf, "weights": state.wide.weights, "bias": state.wide.bias}
-        tensors |= {f"{_WIDE_PREFIX}{name}": array for name, array in wide.items()}
+        tensors |= {f"{_WIDE_PREFIX}{name}": array for name, array in vars(state.wide.ngrams).items()}
+        tensors |= {f"{_WIDE_PREFIX}weights": state.wide.weights, f"{_WIDE_PREFIX}bias": state.wide.bias}
     return {name: np.ascontiguousarray(array) for name, array in tensors.items()}
 
 
@@ -172,7 +172,8 @@ def _without_prefix(tensors: Mapping[str, NDArray[Any]], prefix: str) -> dict[st
 def _wide_channel(tensors: Mapping[str, NDArray[Any]], config: Config) -> WideChannel | None:
     if not config.wide.enabled:
         return None
-    return WideChannel(config.wide, tensors["idf"], tensors["weights"], tensors["bias"])
+    ngrams = Ngrams(tensors["signs"], tensors["idf"], tensors["unknown_idf"])
+    return WideChannel(config.wide, ngrams, tensors["weights"], tensors["bias"])
 
 
 def _read_description(folder: Path) -> dict[str, Any]:
@@ -237,8 +238,9 @@ def _check_state(state: ModelState, description: Mapping[str, Any], folder: Path
         )
     if state.wide:
         buckets = state.config.wide.buckets
-        shapes = (state.wide.idf.shape, state.wide.weights.shape, state.wide.bias.shape)
-        if shapes != ((buckets,), (buckets, width), (width,)):
+        ngrams = [array.shape for array in vars(state.wide.ngrams).values()]
+        shapes = (*ngrams, state.wide.weights.shape, state.wide.bias.shape)
+        if shapes != ((buckets,), (buckets,), (1,), (buckets, width), (width,)):
             raise ModelError(f"{folder}: the wide channel must fit {buckets} buckets and {width} labels, got {shapes}")
 
 

@@ -59,9 +59,9 @@ class HeadRuntime:
 def logits_of(
     runtime: HeadRuntime, wide: WideChannel | None, features: Features, texts: Sequence[str]
 ) -> NDArray[np.float32]:
-    """Give the logits of encoded texts: the network's and, if there is one, the wide channel's."""
+    """Give the logits of encoded texts: the network's, joined by the wide channel's if there is one."""
     logits = runtime.logits(features)
-    return logits + wide.logits(texts) if wide else logits
+    return wide.join(logits, texts) if wide else logits
 
 
 def score(

@@ -1,6 +1,7 @@
 """The wide channel: a linear model on hashed word and character n-grams, whose logits join the network's.
 
-It is not in the paper. It makes other mistakes than a network on frozen vectors: trained apart, the two add up.
+It is not in the paper. It makes other mistakes than a network on frozen vectors: trained apart, the two add up. It
+knows only the languages it was trained on, so it has a say in a text as far as it knows that text's n-grams.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emoglot.config import WideConfig
-from emoglot.errors import MissingExtraError
+from emoglot.errors import MissingExtraError, TrainingError
 from emoglot.labels import UNKNOWN, Targets
 from emoglot.text import UNREAD
 
@@ -26,15 +27,46 @@ _CHARACTERS = np.uint64(1 << 63)
 _SPACE = ord(" ")
 _UNREAD = re.compile("|".join(UNREAD))
 
+# An n-gram of fewer texts is no evidence, and three in four are of one text.
+LEAST_TEXTS = 2
+# Where n-grams that make up this share of a text are known, the channel has its full say; below the other, none. Nine
+# in ten texts of a language trained on are above the first (median 0.7); of one that shares neither words nor script,
+# below the second.
+KNOWN_ENOUGH = 0.5
+KNOWN_LITTLE = 0.2
+FULL_SAY = 0.5  # the other half is the network's
+
 
 @dataclass(frozen=True)
 class Counts:
-    """Which n-gram buckets occur in which text, and how often, sorted by text and bucket."""
+    """Which n-grams occur in which text, and how often, sorted by text, bucket and sign."""
 
     rows: NDArray[np.int64]
     buckets: NDArray[np.int64]
+    signs: NDArray[np.uint8]  # tell apart the n-grams that fall into one bucket
     counts: NDArray[np.int64]
     texts: int
+
+
+@dataclass(frozen=True)
+class Ngrams:
+    """The n-grams that are known: at most one in each bucket."""
+
+    signs: NDArray[np.uint8]  # (buckets,)
+    idf: NDArray[np.float16]  # (buckets,); 0 where there is none
+    unknown_idf: NDArray[np.float16]  # (1,), as if it were of one text
+
+    def are_known(self, counts: Counts) -> NDArray[np.bool_]:
+        """Say which of the counted n-grams are known."""
+        same_sign: NDArray[np.bool_] = self.signs[counts.buckets] == counts.signs
+        return same_sign & (self.idf[counts.buckets] > 0)
+
+    def tf_idf(self, counts: Counts) -> NDArray[np.float32]:
+        """Give (1 + ln count) × idf, scaled so that every text has length 1, what is not known included."""
+        idf = np.where(self.are_known(counts), self.idf[counts.buckets], self.unknown_idf).astype(np.float64)
+        values = (1 + np.log(counts.counts)) * idf
+        norms = np.sqrt(np.bincount(counts.rows, values**2, minlength=counts.texts))
+        return np.asarray(values / norms[counts.rows], dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -42,20 +74,27 @@ class WideChannel:
     """A trained linear model; float16 because it is stored so, and a score must not change by saving."""
 
     config: WideConfig
-    idf: NDArray[np.float16]  # (buckets,)
+    ngrams: Ngrams
     weights: NDArray[np.float16]  # (buckets, labels)
     bias: NDArray[np.float32]  # (labels,)
 
-    def logits(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give the logits (texts, labels) of normalised texts."""
+    def read(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Give the logits (texts, labels) of normalised texts, and how much of each text's n-grams is known, 0 to 1."""
         counts = count_ngrams(texts, self.config)
-        values = tf_idf(counts, self.idf)
-        result = np.tile(self.bias, (counts.texts, 1))
+        known = self.ngrams.are_known(counts)
+        rows, buckets, values = counts.rows[known], counts.buckets[known], self.ngrams.tf_idf(counts)[known]
+        logits = np.tile(self.bias, (counts.texts, 1))
         if len(values):
-            firsts = np.flatnonzero(np.diff(counts.rows, prepend=-1))
-            products = values[:, None] * self.weights[counts.buckets].astype(np.float32)
-            result[counts.rows[firsts]] += np.add.reduceat(products, firsts, axis=0)
-        return result
+            firsts = np.flatnonzero(np.diff(rows, prepend=-1))
+            products = values[:, None] * self.weights[buckets].astype(np.float32)
+            logits[rows[firsts]] += np.add.reduceat(products, firsts, axis=0)
+        return logits, np.bincount(rows, values**2, minlength=counts.texts).astype(np.float32)
+
+    def join(self, network: NDArray[np.float32], texts: Sequence[str]) -> NDArray[np.float32]:
+        """Give the logits of both: the network's alone for a text whose n-grams were never met, else half and half."""
+        logits, known = self.read(texts)
+        say = FULL_SAY * np.clip((known - KNOWN_LITTLE) / (KNOWN_ENOUGH - KNOWN_LITTLE), 0, 1)[:, None]
+        return np.asarray((1 - say) * network + say * logits, dtype=np.float32)
 
     def rescaled(self, scale: NDArray[np.float32], shift: NDArray[np.float32]) -> WideChannel:
         """Give a channel whose logits are `scale` × these + `shift`, label by label."""
@@ -64,15 +103,20 @@ class WideChannel:
 
 
 def fit_wide(texts: Sequence[str], targets: Targets, sources: Sequence[str], config: WideConfig) -> WideChannel:
-    """Fit one logistic regression per label on the rows that annotate it.
+    """Fit one logistic regression per label on the rows that annotate it; copies of a row count as one.
 
     Each of several datasets has a column of its own, which takes up its annotators' habits and is dropped afterwards.
     """
     sparse, logistic_regression = _import_sklearn()
+    rows = [row for row in _without_copies(texts, targets, sources) if sources[row] not in config.without_sources]
+    if not rows:
+        raise TrainingError(f"n-grams need a dataset that is not in wide.without_sources: {config.without_sources}")
+    texts, targets, sources = [texts[row] for row in rows], targets[rows], [sources[row] for row in rows]
     counts = count_ngrams(texts, config)
-    idf = inverse_document_frequency(counts, config.buckets)
-    shape = (counts.texts, config.buckets)
-    matrix = sparse.csr_matrix((tf_idf(counts, idf), (counts.rows, counts.buckets)), shape=shape)
+    ngrams = choose_ngrams(counts, config.buckets)
+    known = ngrams.are_known(counts)
+    places = (counts.rows[known], counts.buckets[known])
+    matrix = sparse.csr_matrix((ngrams.tf_idf(counts)[known], places), shape=(counts.texts, config.buckets))
     names, source_of = np.unique(sources, return_inverse=True)
     if len(names) > 1:
         matrix = sparse.hstack(
@@ -88,11 +132,20 @@ def fit_wide(texts: Sequence[str], targets: Targets, sources: Sequence[str], con
         model.fit(matrix[known], target[known])
         weights[:, label] = model.coef_[0, : config.buckets]
         bias[label] = model.intercept_[0]
-    return WideChannel(config, idf, weights, bias)
+    return WideChannel(config, ngrams, weights, bias)
 
 
-def match_spread(channel: WideChannel, own: NDArray[np.float32], network: NDArray[np.float32]) -> WideChannel:
+def _without_copies(texts: Sequence[str], targets: Targets, sources: Sequence[str]) -> list[int]:
+    """Take each row once: those repeated for the network's sake would make rare n-grams look like evidence."""
+    first_row: dict[tuple[str, str, bytes], int] = {}
+    for row, (text, source) in enumerate(zip(texts, sources, strict=True)):
+        first_row.setdefault((text, source, targets[row].tobytes()), row)
+    return list(first_row.values())
+
+
+def match_spread(channel: WideChannel, texts: Sequence[str], network: NDArray[np.float32]) -> WideChannel:
     """Rescale a channel so that on held-out texts its logits have the mean and spread of the network's, per label."""
+    own, _ = channel.read(texts)
     spread = own.std(axis=0)
     scale = np.where(spread > 0, network.std(axis=0) / np.where(spread > 0, spread, 1), 0).astype(np.float32)
     return channel.rescaled(scale, network.mean(axis=0) - scale * own.mean(axis=0))
@@ -106,21 +159,21 @@ def count_ngrams(texts: Sequence[str], config: WideConfig) -> Counts:
     mixed = np.concatenate([np.empty(0, np.uint64), *(value for value, _ in hashes)]) * _MIXER
     # The high bits of a product are the well mixed ones.
     buckets = (mixed >> np.uint64(32)).astype(np.int64) % config.buckets
-    places, counts = np.unique(rows * config.buckets + buckets, return_counts=True)
-    return Counts(places // config.buckets, places % config.buckets, counts, len(texts))
+    places = (rows * config.buckets + buckets) << 8 | (mixed >> np.uint64(56)).astype(np.int64)
+    places, counts = np.unique(places, return_counts=True)
+    ngrams = places >> 8
+    return Counts(ngrams // config.buckets, ngrams % config.buckets, places.astype(np.uint8), counts, len(texts))
 
 
-def inverse_document_frequency(counts: Counts, buckets: int) -> NDArray[np.float16]:
-    """Weigh a bucket by ln((1 + texts) / (1 + texts that have it)) + 1."""
-    frequency = np.bincount(counts.buckets, minlength=buckets)
-    return np.asarray(np.log((1 + counts.texts) / (1 + frequency)) + 1, dtype=np.float16)
-
-
-def tf_idf(counts: Counts, idf: NDArray[np.float16]) -> NDArray[np.float32]:
-    """Give (1 + ln count) × idf, scaled so that every text has length 1."""
-    values = (1 + np.log(counts.counts)) * idf[counts.buckets].astype(np.float64)
-    norms = np.sqrt(np.bincount(counts.rows, values**2, minlength=counts.texts))
-    return np.asarray(values / norms[counts.rows], dtype=np.float32)
+def choose_ngrams(counts: Counts, buckets: int) -> Ngrams:
+    """Give each bucket to the n-gram of most texts, weighed by ln((1 + all texts) / (1 + texts that have it)) + 1."""
+    found, frequency = np.unique(counts.buckets << 8 | counts.signs, return_counts=True)
+    order = np.argsort(frequency, kind="stable")  # of those assigned to one place, the last stays
+    order = order[frequency[order] >= LEAST_TEXTS]
+    signs, idf = np.zeros(buckets, dtype=np.uint8), np.zeros(buckets, dtype=np.float16)
+    signs[found[order] >> 8] = found[order].astype(np.uint8)
+    idf[found[order] >> 8] = np.log((1 + counts.texts) / (1 + frequency[order])) + 1
+    return Ngrams(signs, idf, np.array([np.log((1 + counts.texts) / 2) + 1], dtype=np.float16))
 
 
 class _SignTable(dict[int, str]):

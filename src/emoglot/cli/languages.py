@@ -26,14 +26,14 @@ def languages(
         return
     from rich.table import Table
 
-    table = Table("code", "language", "macro-F1", "rows", "agreement with English", "pairs", "")
+    table = Table("code", "language", "macro-F1", "rows", "agreement with English (κ)", "pairs", "")
     for language in listed:
         table.add_row(
             language.code,
             language.name,
             _percent(language.macro_f1),
             str(language.labelled_rows or ""),
-            _percent(language.agreement),
+            "" if language.agreement is None else f"{language.agreement:.2f}",
             str(language.translated_rows or ""),
             "weak" if language.weak else "",
         )
