@@ -669,8 +669,8 @@ def test_languages(run: Run, model_folder: Path, tmp_path: Path) -> None:
     assert json.loads(run("languages", "--model", folder, "--json").out) == [asdict(language) for language in listed]
     shown = run("languages", "--model", folder)
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown.out.splitlines() if "│" in line]
-    assert ["sw", "Swahili", "46", "1200", "61", "300", ""] in cells
-    assert ["gn", "Guarani", "", "", "30", "9", "weak"] in cells
+    assert ["sw", "Swahili", "46", "1200", "0.61", "300", ""] in cells
+    assert ["gn", "Guarani", "", "", "0.30", "9", "weak"] in cells
     assert "2 languages, 1 of them weak" in shown.err
     (folder / "languages.json").write_text('[{"code": "sw"}]', encoding="utf-8")
     check_error(run("languages", "--model", folder), MODEL, "is damaged")

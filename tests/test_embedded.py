@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,9 @@ from emoglot.encoders import EMBEDDED_MODEL, EMBEDDED_NAME, load_encoder
 from emoglot.encoders.store import folder_size
 from emoglot.errors import EmoglotError
 from emoglot.labels import SEMEVAL_LABELS
-from emoglot.languages import list_languages
+from emoglot.languages import agreement, list_languages
 from emoglot.model import EmotionClassifier
+from emoglot.parallel import as_they_are
 
 HERE = Path(__file__).parent
 MEGABYTES = 60
@@ -132,3 +134,11 @@ def test_a_hundred_languages_each_have_evidence():
     assert len({language.code for language in languages}) == len(languages) >= 100
     for language in languages:
         assert language.macro_f1 is not None or language.agreement is not None or language.weak
+
+
+def test_agreement_is_one_with_oneself_and_chance_with_a_stranger(model: EmotionClassifier):
+    texts = [row["text"] for row in rows_of("plain_sentences.tsv")]
+    itself = as_they_are(texts, ["xx"] * len(texts))
+    stranger = replace(itself, english_of=np.random.default_rng(0).permutation(len(texts)))
+    assert agreement(model, itself) == {"xx": (pytest.approx(1), len(texts))}
+    assert abs(agreement(model, stranger)["xx"][0]) < 0.1
