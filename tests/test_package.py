@@ -24,7 +24,7 @@ LAYERS = [
     {"card", "persist"},
     {"fit"},
     {"model"},
-    {"evaluate", "calibrate", "project", "distill", "languages"},
+    {"evaluate", "calibrate", "project", "distill", "languages", "experiments"},
     {"cli"},
     {"__init__", "__main__"},
 ]

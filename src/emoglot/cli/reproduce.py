@@ -1,0 +1,107 @@
+"""`emoglot reproduce`: the tables and figures of the paper, run again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from emoglot.cli.output import console, note, warn
+from emoglot.errors import UsageError
+
+if TYPE_CHECKING:
+    from emoglot.experiments.cell import Cell
+    from emoglot.experiments.runner import Done, News
+
+
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help="The experiments; none lists them.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The folder with the files of SemEval-2018 E-c.")] = None,
+    encoder: Annotated[str, typer.Option(help="The encoder, by name or folder.")] = "use-multilingual",
+    out: Annotated[Path | None, typer.Option(help="The folder of results; a run that was interrupted goes on.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="All experiments.")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="Repeat every training with so many seeds.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, of one thread each.")] = os.cpu_count() or 1,
+) -> None:
+    """Run the paper's experiments, and write table, plot and numbers of each."""
+    from emoglot.experiments import experiment
+
+    wanted = experiment.names() if all_ else names or []
+    if not wanted:
+        _list_experiments()
+        return
+    experiments = [experiment.load(name) for name in wanted]
+    if data is None or out is None:
+        raise UsageError("an experiment needs --data, the folder with the E-c files, and --out, a folder for results")
+    from emoglot.encoders.store import cache_folder
+    from emoglot.experiments.reproduce import reproduce as run
+
+    with _cell_progress() as (on_cell, on_news):
+        tables = run(
+            experiments,
+            data,
+            encoder,
+            out,
+            cache_folder() / "features",
+            seeds=seeds,
+            jobs=jobs,
+            on_cell=on_cell,
+            on_news=on_news,
+        )
+    for path in tables:
+        typer.echo(str(path))
+
+
+def _list_experiments() -> None:
+    from rich.table import Table
+
+    from emoglot.experiments import experiment
+
+    table = Table("name", "what", "trainings")
+    for name in experiment.names():
+        found = experiment.load(name)
+        table.add_row(name, found.title, str(len(found.trainings())))
+    console().print(table)
+    note("run one with `emoglot reproduce NAME --data DIR --out DIR`, or all with --all; trainings they share run once")
+
+
+@contextmanager
+def _cell_progress() -> Iterator[tuple[Callable[[Done, int, int], None], Callable[[News], None]]]:
+    """Show cells done, the latest score and the time left; where there is no terminal, a line for each cell."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    terminal = Console(stderr=True)
+    columns = (
+        TextColumn("cells"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[news]}"),
+    )
+    with Progress(*columns, console=terminal, disable=not terminal.is_terminal, transient=True) as bar:
+        task = bar.add_task("cells", total=None, news="")
+
+        def on_cell(done: Done, count: int, total: int) -> None:
+            bar.update(task, completed=count, total=total)
+            if done.missing:
+                warn(f"{_name(done.cell)}: {done.missing}")
+            elif not terminal.is_terminal:
+                note(f"{count} of {total}: {_name(done.cell)}")
+
+        def on_news(news: News) -> None:
+            bar.update(task, news=f"{_name(news.cell)}: epoch {news.epoch}, macro-F1 {100 * news.macro_f1:.1f}")
+
+        yield on_cell, on_news
+
+
+def _name(cell: Cell) -> str:
+    training = cell.training
+    settings = " ".join(f"{name}={value}" for name, value in training.settings)
+    return " ".join(
+        part for part in (training.method, "+".join(training.languages), settings, f"seed {cell.seed}") if part
+    )

@@ -1,0 +1,174 @@
+"""A cell: one training of an experiment with one seed, and the decisions that came of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emoglot.config import Config
+from emoglot.encoders import Encoder
+from emoglot.errors import DataError
+from emoglot.experiments.corpus import Corpus
+from emoglot.experiments.experiment import CHOSEN, NETWORK, USUAL, Training
+from emoglot.experiments.rivals import fit_rival
+from emoglot.features import FeatureCache, extract_features
+from emoglot.fit import Part, Parts, fit_parts, prepare, split_rows
+from emoglot.runtime import HeadRuntime, score
+from emoglot.text import normalise_text
+from emoglot.thresholds import apply_thresholds, choose_thresholds
+from emoglot.train import Epoch
+
+FORMAT_VERSION = 1
+USUAL_CUT = 0.5
+VALIDATION, TEST = "validation", "test"
+
+Scorer = Callable[[Part], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What to train, and with which seed: it draws the initial weights, the order of rows and the split."""
+
+    training: Training
+    seed: int
+
+    def config(self) -> Config:
+        """Give all settings."""
+        return self.training.config().override({"training.seed": self.seed})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a cell decided of the rows that measure it, by part (validation or test) and cut."""
+
+    cell: Cell
+    decisions: Mapping[str, Mapping[str, NDArray[np.bool_]]]  # (rows, labels)
+    seconds: float
+    epochs: int | None  # of a network
+    best_epoch: int | None
+
+
+@dataclass
+class Bench:
+    """What all cells share: the corpus, the encoder, and the features it gave."""
+
+    corpus: Corpus
+    encoder: Encoder
+    cache: FeatureCache
+    _parts: dict[int, Parts] = field(default_factory=dict)
+
+    def key(self, cell: Cell) -> str:
+        """Name a cell by all that its outcome depends on; cells of several experiments may be one."""
+        training = cell.training
+        facts: list[Any] = [FORMAT_VERSION, training.method, training.languages, cell.seed, self.corpus.fingerprint]
+        if training.method == NETWORK:
+            facts += [cell.config().to_dict(), self.encoder.fingerprint]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
+
+    def parts(self, seed: int) -> Parts:
+        """Split and encode the corpus; the parts of one seed are kept, as cells come seed by seed."""
+        if seed not in self._parts:
+            config = Config().override({"training.seed": seed})
+            parts = prepare(self.encoder, self.corpus.training, self.corpus.validation, config, self.cache)
+            self._parts = {seed: parts}
+        return self._parts[seed]
+
+    def measured(self, seed: int) -> dict[str, Part]:
+        """Give the rows that measure: those of validation that choose no threshold, and the test if there is one."""
+        found = {VALIDATION: self.parts(seed).stopping}
+        if self.corpus.test:
+            texts = [normalise_text(text) for text in self.corpus.test.texts]
+            found[TEST] = Part(self.corpus.test, texts, extract_features(self.encoder, texts, self.cache))
+        return found
+
+
+def measured_rows(corpus: Corpus, seed: int) -> NDArray[np.int64]:
+    """Say which validation rows measure the cells of a seed, without encoding anything."""
+    settings = Config().override({"training.seed": seed}).training
+    stopping, _ = split_rows(corpus.validation, settings.thresholding_fraction, settings)
+    return stopping
+
+
+def run_cell(bench: Bench, cell: Cell, path: Path, on_epoch: Callable[[Epoch], None] = lambda epoch: None) -> None:
+    """Train a cell and write what it decided; a network that was interrupted goes on from its checkpoint."""
+    began = time.perf_counter()
+    parts = bench.parts(cell.seed)
+    own = Parts(*(_in_languages(part, cell.training.languages) for part in parts.all()))
+    record: dict[str, Any] = {}
+    if cell.training.method == NETWORK:
+        checkpoint = path.with_suffix(".checkpoint")
+        state = fit_parts(own, bench.encoder, cell.config(), on_epoch, checkpoint)
+        runtime = HeadRuntime(state.graph)
+        thresholds = state.thresholds
+        record = {name: state.training[name] for name in ("epochs", "best_epoch", "history")}
+
+        def scores_of(part: Part) -> NDArray[np.float32]:
+            return score(runtime, state.wide, part.features, part.texts)
+    else:
+        tuning = (own.stopping.texts, own.stopping.targets)
+        scorer = fit_rival(cell.training.method, own.training.texts, own.training.targets, tuning, cell.seed)
+        thresholds = choose_thresholds(scorer(own.thresholding.texts), own.thresholding.targets)
+
+        def scores_of(part: Part) -> NDArray[np.float32]:
+            return scorer(part.texts)
+
+    decisions = {}
+    for name, part in bench.measured(cell.seed).items():
+        scores = scores_of(part)
+        cuts = {CHOSEN: thresholds, USUAL: np.full(scores.shape[1], USUAL_CUT)}
+        decisions[name] = {cut: _pack(apply_thresholds(scores, values)) for cut, values in cuts.items()}
+    seconds = sum(epoch["seconds"] for epoch in record["history"]) if record else time.perf_counter() - began
+    _write(path, _describe(bench, cell) | record | {"seconds": seconds, "decisions": decisions})
+    path.with_suffix(".checkpoint").unlink(missing_ok=True)
+
+
+def read_outcome(path: Path, cell: Cell, width: int) -> Outcome:
+    """Read what a cell decided."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        decisions = {
+            part: {cut: _unpack(rows, width) for cut, rows in cuts.items()}
+            for part, cuts in content["decisions"].items()
+        }
+        return Outcome(cell, decisions, content["seconds"], content.get("epochs"), content.get("best_epoch"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path} is damaged ({error!r}): delete it, and the cell is run again") from error
+
+
+def _describe(bench: Bench, cell: Cell) -> dict[str, Any]:
+    return {
+        "version": FORMAT_VERSION,
+        "training": asdict(cell.training),
+        "seed": cell.seed,
+        "data": bench.corpus.fingerprint,
+        "encoder": {"name": bench.encoder.name, "fingerprint": bench.encoder.fingerprint},
+        "config": cell.config().to_dict() if cell.training.method == NETWORK else None,
+    }
+
+
+def _in_languages(part: Part, languages: tuple[str, ...]) -> Part:
+    return part.select(np.flatnonzero([code in languages for code in part.data.languages]))
+
+
+def _pack(decisions: NDArray[np.bool_]) -> list[int]:
+    """Write each row as one number, whose bits are the labels: a cell of 1,505 rows takes 10 kB."""
+    return [int(value) for value in decisions @ (1 << np.arange(decisions.shape[1]))]
+
+
+def _unpack(rows: list[int], width: int) -> NDArray[np.bool_]:
+    return np.asarray(np.array(rows, dtype=np.int64)[:, None] >> np.arange(width) & 1, dtype=np.bool_)
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    """Make the file appear whole or not at all: a cell that has one is done."""
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    draft.replace(path)

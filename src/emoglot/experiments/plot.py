@@ -1,0 +1,147 @@
+"""The plots of experiments, in the shapes of the paper's figures, as PNG and SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from emoglot.errors import MissingExtraError
+from emoglot.experiments.corpus import Corpus
+from emoglot.experiments.experiment import CHOSEN, Column, Row
+from emoglot.experiments.report import Report
+
+try:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+except ImportError as missing:
+    raise MissingExtraError(missing.name or "matplotlib", "reproduce", "drawing plots") from missing
+
+SUFFIXES = (".png", ".svg")
+_PAPER: dict[str, Any] = {"color": "black", "marker": "_", "linestyle": "none", "label": "paper"}
+
+
+def draw(report: Report, corpus: Corpus, path: Path) -> None:
+    """Draw the plot of an experiment and write it beside `path` with both suffixes."""
+    shapes: dict[str, Callable[[], Any]] = {
+        "bars": lambda: _bars(report),
+        "groups": lambda: _groups(report),
+        "curves": lambda: _curves(report),
+        "classes": lambda: _classes(report),
+        "rank": lambda: _rank(report, corpus),
+    }
+    figure = shapes[report.experiment.plot]()
+    figure.suptitle(report.experiment.title)
+    figure.tight_layout()
+    for suffix in SUFFIXES:
+        # No date in the file: the same numbers give the same bytes.
+        metadata = {"Date": None} if suffix == ".svg" else None
+        figure.savefig(path.with_suffix(suffix), dpi=120, metadata=metadata)
+    pyplot.close(figure)
+
+
+def _mean_and_spread(report: Report, row: Row, column: Column) -> tuple[float, float]:
+    found = report.cells.get((row.name, column.name))
+    if found is None:
+        return np.nan, 0.0
+    values = found.values(CHOSEN, report.experiment.figures[0])
+    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
+
+
+def _bars(report: Report) -> Any:
+    """One horizontal bar a row."""
+    rows, column = report.experiment.rows, report.experiment.columns[0]
+    figure, axes = pyplot.subplots(figsize=(7, 0.5 * len(rows) + 1.5))
+    numbers = [_mean_and_spread(report, row, column) for row in rows]
+    axes.barh([row.name for row in rows], [mean for mean, _ in numbers], xerr=[spread for _, spread in numbers])
+    quoted = [(row.paper[column.name][0], place) for place, row in enumerate(rows) if column.name in row.paper]
+    axes.plot(*zip(*quoted, strict=True), **_PAPER | {"marker": "|", "markersize": 14})
+    axes.invert_yaxis()
+    axes.set_xlabel("macro-F1")
+    axes.set_xlim(left=max(0, np.nanmin([mean for mean, _ in numbers]) - 10))
+    axes.legend()
+    return figure
+
+
+def _groups(report: Report) -> Any:
+    """One group of bars a column, one bar a row that was run, the paper's figure as a dash."""
+    columns = report.experiment.columns
+    rows = [row for row in report.experiment.rows if row.method != "quoted"]
+    figure, axes = pyplot.subplots(figsize=(10, 5))
+    width = 0.85 / len(rows)
+    for number, row in enumerate(rows):
+        places = np.arange(len(columns)) + (number - (len(rows) - 1) / 2) * width
+        numbers = [_mean_and_spread(report, row, column) for column in columns]
+        means, spreads = zip(*numbers, strict=True)
+        axes.bar(places, means, 0.9 * width, yerr=spreads if any(spreads) else None, label=row.name)
+        quoted = [row.paper.get(column.name, (np.nan,))[0] for column in columns]
+        style = _PAPER | {"markersize": 300 * width / len(columns), "label": None}
+        axes.plot(places, quoted, **style)
+    axes.plot([], [], **_PAPER)
+    axes.set_xticks(range(len(columns)), [column.name for column in columns])
+    axes.set_ylabel("macro-F1")
+    axes.legend(fontsize=8, ncols=2, loc="lower right")
+    return figure
+
+
+def _curves(report: Report) -> Any:
+    """One panel a column: what sweeps a setting is a line over its values, the rest are level lines."""
+    columns, rows = report.experiment.columns, report.experiment.rows
+    figure, panels = pyplot.subplots(1, len(columns), figsize=(6 * len(columns), 4.5), squeeze=False)
+    curves = list(dict.fromkeys(row.curve for row in rows if row.curve))
+    levels = [row for row in rows if row.curve is None and row.name not in curves]
+    for axes, column in zip(panels[0], columns, strict=True):
+        for curve in curves:
+            points = [(row.at, *_mean_and_spread(report, row, column)) for row in rows if row.curve == curve]
+            x, y, spread = zip(*points, strict=True)
+            axes.errorbar(x, y, spread if any(spread) else None, marker="o", capsize=2, label=curve)
+        for number, row in enumerate(levels):
+            mean, _ = _mean_and_spread(report, row, column)
+            axes.axhline(mean, linestyle="--", color=f"C{len(curves) + number}", label=row.name)
+        axes.set_title(column.name)
+        axes.set_xlabel("κ of dynamic, β of class-balanced weighting")
+        axes.set_ylabel("macro-F1")
+        axes.legend(fontsize=8)
+    return figure
+
+
+def _classes(report: Report) -> Any:
+    """One bar a label."""
+    row, column = report.experiment.rows[0], report.experiment.columns[0]
+    figure, axes = pyplot.subplots(figsize=(9, 4.5))
+    found = report.cells.get((row.name, column.name))
+    if found:
+        seeds = [{name: 100 * each.f1 for name, each in metrics.per_class.items()} for metrics in found.metrics[CHOSEN]]
+        values = np.array([[seed[name] for name in seeds[0]] for seed in seeds])
+        spreads = values.std(axis=0, ddof=1) if len(seeds) > 1 else None
+        axes.bar(
+            list(seeds[0]), values.mean(axis=0), yerr=spreads, color=[f"C{place}" for place in range(len(seeds[0]))]
+        )
+    axes.set_ylabel("F1")
+    axes.tick_params(axis="x", rotation=45)
+    return figure
+
+
+def _rank(report: Report, corpus: Corpus) -> Any:
+    """One line a language: how often its commonest label occurs, its second, and so on."""
+    figure, axes = pyplot.subplots(figsize=(7, 4.5))
+    for column in report.experiment.columns:
+        counts = label_counts(corpus, column)
+        ordered = sorted(counts.values(), reverse=True)
+        axes.plot(range(1, len(ordered) + 1), ordered, marker="o", label=column.name)
+    axes.set_xlabel("rank of the label")
+    axes.set_ylabel("texts with the label")
+    axes.set_yscale("log")
+    axes.legend()
+    return figure
+
+
+def label_counts(corpus: Corpus, column: Column) -> dict[str, int]:
+    """Count the training texts of a column's languages that carry each label."""
+    rows = np.flatnonzero([code in column.languages for code in corpus.training.languages])
+    counts = (corpus.training.targets[rows] == 1).sum(axis=0)
+    return dict(zip(corpus.training.labels, counts.tolist(), strict=True))

@@ -1,0 +1,197 @@
+"""The report of an experiment: every number of it, as a table for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emoglot.experiments.bootstrap import Difference, Trial, paired_bootstrap
+from emoglot.experiments.cell import TEST, VALIDATION, Bench, Cell, Outcome, measured_rows
+from emoglot.experiments.experiment import CHOSEN, USUAL, Column, Experiment, Row
+from emoglot.labels import Targets
+from emoglot.metrics import Metrics, evaluate
+
+CUT_NAMES = {CHOSEN: "our thresholds", USUAL: "cut at 0.5"}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A row in a column, seed by seed."""
+
+    metrics: Mapping[str, tuple[Metrics, ...]]  # by cut, one for each seed
+    seconds: float
+    difference: Difference | None = None  # against the experiment's own row
+
+    def values(self, cut: str, figure: str) -> NDArray[np.float64]:
+        """Give one figure of all seeds, in percent."""
+        return np.array([100 * getattr(metrics, figure) for metrics in self.metrics[cut]])
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that was measured, and what could not be."""
+
+    experiment: Experiment
+    part: str  # validation, or test where there is one
+    seeds: int
+    cells: Mapping[tuple[str, str], Measured]  # by the names of row and column
+    missing: Mapping[str, str]  # why the method of a row could not be run
+    facts: Mapping[str, Any]  # data, encoder, version
+
+
+def make_report(
+    experiment: Experiment,
+    bench: Bench,
+    outcomes: Mapping[Cell, Outcome],
+    missing: Mapping[str, str],
+    seeds: int,
+    facts: Mapping[str, Any],
+) -> Report:
+    """Measure the decisions of all cells that an experiment needs."""
+    part = TEST if bench.corpus.test else VALIDATION
+    judge = _Judge(bench, outcomes, part, seeds)
+    own = next((row for row in experiment.rows if row.name == experiment.against), None)
+    cells = {
+        (row.name, column.name): found
+        for row in experiment.rows
+        for column in experiment.columns
+        if (found := judge.measure(row, column, experiment.cuts, own))
+    }
+    lacking = {row.name: missing[row.method] for row in experiment.rows if row.method in missing}
+    return Report(experiment, part, seeds, cells, lacking, facts)
+
+
+class _Judge:
+    """Compares decisions with the truth."""
+
+    def __init__(self, bench: Bench, outcomes: Mapping[Cell, Outcome], part: str, seeds: int) -> None:
+        self._corpus, self._outcomes, self._part, self._seeds = bench.corpus, outcomes, part, range(seeds)
+
+    def measure(self, row: Row, column: Column, cuts: Sequence[str], against: Row | None) -> Measured | None:
+        training = row.training(column)
+        found = [self._outcomes.get(Cell(training, seed)) for seed in self._seeds] if training else [None]
+        complete = [outcome for outcome in found if outcome]
+        if len(complete) < len(found):
+            return None
+        metrics = {cut: tuple(self._evaluate(outcome, column, cut) for outcome in complete) for cut in cuts}
+        difference = None
+        other = against.training(column) if against and against.name != row.name else None
+        if other:
+            theirs = [self._outcomes[Cell(other, seed)] for seed in self._seeds]
+            difference = paired_bootstrap(
+                [self._trial(ours, their, column) for ours, their in zip(complete, theirs, strict=True)]
+            )
+        return Measured(metrics, sum(outcome.seconds for outcome in complete), difference)
+
+    def _gold(self, seed: int, column: Column) -> tuple[NDArray[np.int64], Targets]:
+        """Give the places of the column's rows among those measured, and their labels."""
+        data = self._corpus.test
+        if self._part == VALIDATION or data is None:
+            data = self._corpus.validation.select(measured_rows(self._corpus, seed))
+        places = np.flatnonzero([code in column.languages for code in data.languages])
+        return places, data.targets[places]
+
+    def _evaluate(self, outcome: Outcome, column: Column, cut: str) -> Metrics:
+        places, gold = self._gold(outcome.cell.seed, column)
+        return evaluate(gold, outcome.decisions[self._part][cut][places], self._corpus.validation.labels)
+
+    def _trial(self, ours: Outcome, theirs: Outcome, column: Column) -> Trial:
+        places, gold = self._gold(ours.cell.seed, column)
+        decisions = [outcome.decisions[self._part][CHOSEN][places] for outcome in (ours, theirs)]
+        return Trial(gold == 1, *decisions)
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """Give every number, with settings, seeds and fingerprints."""
+    experiment = report.experiment
+    rows = []
+    for row in experiment.rows:
+        columns = {}
+        for column in experiment.columns:
+            found = report.cells.get((row.name, column.name))
+            columns[column.name] = {"paper": list(row.paper.get(column.name, ()))} | (_numbers(found) if found else {})
+        rows.append(
+            {"name": row.name, "method": row.method, "settings": dict(row.settings), "trained on": list(row.train)}
+            | ({"not run": report.missing[row.name]} if row.name in report.missing else {})
+            | {"columns": columns}
+        )
+    return {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "measured on": report.part,
+        "seeds": list(range(report.seeds)),
+        **report.facts,
+        "rows": rows,
+    }
+
+
+def _numbers(measured: Measured) -> dict[str, Any]:
+    return {
+        "cuts": {cut: [asdict(metrics) for metrics in seeds] for cut, seeds in measured.metrics.items()},
+        "seconds": measured.seconds,
+        "difference": asdict(measured.difference) if measured.difference else None,
+    }
+
+
+def to_markdown(report: Report) -> str:
+    """Write the table, the paper's figures beside ours."""
+    experiment = report.experiment
+    has_difference = any(measured.difference for measured in report.cells.values())
+    header = ["method"]
+    for column in experiment.columns:
+        header += [f"{column.name}: paper", "ours", *(["difference"] if has_difference else [])]
+    lines = [header, ["---"] * len(header)]
+    for row in experiment.rows:
+        for cut in experiment.cuts if row.method != "quoted" else (CHOSEN,):
+            lines.append(_line(report, row, cut, has_difference))
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    about = [f"# {experiment.title}", " / ".join(_FIGURE_NAMES[name] for name in experiment.figures) + ", in percent."]
+    about += [experiment.note] if experiment.note else []
+    about += [_how_measured(report), table]
+    about += [f"{name}: not run, {reason}" for name, reason in report.missing.items()]
+    return "\n\n".join(about) + "\n"
+
+
+_FIGURE_NAMES = {"macro_f1": "macro-F1", "micro_f1": "micro-F1", "jaccard": "Jaccard"}
+
+
+def _how_measured(report: Report) -> str:
+    where = (
+        "the test files"
+        if report.part == TEST
+        else "the validation rows that choose no threshold; they also choose the epoch, which is slightly optimistic"
+    )
+    seeds = f"mean ± standard deviation of {report.seeds} seeds" if report.seeds > 1 else "one seed"
+    text = f"Ours: {seeds}, measured on {where}. Encoder: `{report.facts['encoder']['name']}`."
+    if any(measured.difference for measured in report.cells.values()):
+        text += (
+            f" Difference: to `{report.experiment.against}`, with the middle 95 % of a paired bootstrap over rows; "
+            "where that contains 0, the difference may be chance."
+        )
+    return text
+
+
+def _line(report: Report, row: Row, cut: str, has_difference: bool) -> list[str]:
+    name = row.name + (f", {CUT_NAMES[cut]}" if len(report.experiment.cuts) > 1 and row.method != "quoted" else "")
+    cells = [f"{name} (quoted)" if row.method == "quoted" else name]
+    for column in report.experiment.columns:
+        paper = " / ".join(f"{value:.1f}" for value in row.paper.get(column.name, ()))
+        found = report.cells.get((row.name, column.name))
+        ours = " / ".join(_number(found.values(cut, figure)) for figure in report.experiment.figures) if found else ""
+        cells += [(paper if cut == CHOSEN else "") or "–", ours or "–"]
+        if has_difference:
+            cells.append(_difference(found.difference) if found and found.difference else "–")
+    return cells
+
+
+def _number(values: NDArray[np.float64]) -> str:
+    spread = f" ± {values.std(ddof=1):.1f}" if len(values) > 1 else ""
+    return f"{values.mean():.1f}{spread}"
+
+
+def _difference(difference: Difference) -> str:
+    return f"{100 * difference.mean:+.1f} ({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"

@@ -1,0 +1,116 @@
+"""Reproduces experiments: runs the cells they need and writes table, plot and numbers of each into one folder.
+
+OUT/
+├── run.json           whose cells these are: data and encoder
+├── cells/KEY.json     what one training decided; never run twice
+└── NAME.md .json .png .svg   an experiment
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from emoglot._version import __version__
+from emoglot.errors import UsageError
+from emoglot.experiments.cell import Bench, Cell, read_outcome
+from emoglot.experiments.experiment import Experiment
+from emoglot.experiments.plot import draw, label_counts
+from emoglot.experiments.report import make_report, to_json, to_markdown
+from emoglot.experiments.runner import Done, News, Place, plan, run_cells
+from emoglot.features import Progress, extract_features
+from emoglot.text import normalise_text
+
+RUN_FILE = "run.json"
+CELLS = "cells"
+
+
+def reproduce(
+    experiments: Sequence[Experiment],
+    data: Path,
+    encoder: str,
+    out: Path,
+    features: Path,
+    *,
+    seeds: int = 1,
+    jobs: int = 1,
+    on_features: Progress | None = None,
+    on_cell: Callable[[Done, int, int], None] = lambda done, count, total: None,
+    on_news: Callable[[News], None] = lambda news: None,
+) -> list[Path]:
+    """Run what is not done yet, write all reports, and give their tables."""
+    place = Place(data, encoder, features, out / CELLS)
+    bench = place.bench()
+    _claim(out, bench)
+    _encode(bench, on_features)
+    trainings = [training for experiment in experiments for training in experiment.trainings()]
+    cells = plan(bench, trainings, seeds, place.cells)
+    missing: dict[str, str] = {}
+    for count, done in enumerate(run_cells(place, cells, jobs, on_news), start=1):
+        if done.missing:
+            missing[done.cell.training.method] = done.missing
+        on_cell(done, count, len(cells))
+    outcomes = {cell: read_outcome(path, cell, len(bench.corpus.validation.labels)) for cell, path in _finished(cells)}
+    facts = {"emoglot": __version__, "data": bench.corpus.fingerprint, "encoder": _encoder_facts(bench)}
+    tables = []
+    for experiment in experiments:
+        report = make_report(experiment, bench, outcomes, missing, seeds, facts)
+        numbers = to_json(report)
+        text = to_markdown(report)
+        if not experiment.rows:
+            counts = {column.name: label_counts(bench.corpus, column) for column in experiment.columns}
+            numbers["counts"] = counts
+            text += _counts_table(counts)
+        draw(report, bench.corpus, out / experiment.name)
+        _write(out / f"{experiment.name}.json", json.dumps(numbers, indent=1, ensure_ascii=False))
+        _write(out / f"{experiment.name}.md", text)
+        tables.append(out / f"{experiment.name}.md")
+    return tables
+
+
+def _claim(out: Path, bench: Bench) -> None:
+    """Refuse a folder in which cells of other data or another encoder lie, or things that are not ours."""
+    mine = {"data": bench.corpus.fingerprint, "encoder": _encoder_facts(bench)}
+    path = out / RUN_FILE
+    if path.exists():
+        try:
+            theirs = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise UsageError(f"{path} is damaged: {error}; choose another --out") from error
+        if theirs != mine:
+            raise UsageError(f"{out} holds results of other data or of another encoder: choose another --out")
+    elif out.exists() and any(out.iterdir()):
+        raise UsageError(f"{out} is not empty and not a folder of experiments: choose another --out")
+    (out / CELLS).mkdir(parents=True, exist_ok=True)
+    _write(path, json.dumps(mine))
+
+
+def _encoder_facts(bench: Bench) -> dict[str, str]:
+    return {"name": bench.encoder.name, "fingerprint": bench.encoder.fingerprint}
+
+
+def _encode(bench: Bench, on_features: Progress | None) -> None:
+    """Fill the cache before there are workers, who would all encode the same."""
+    corpus = bench.corpus
+    parts = [part for part in (corpus.training, corpus.validation, corpus.test) if part]
+    texts = [normalise_text(text) for part in parts for text in part.texts]
+    extract_features(bench.encoder, texts, bench.cache, on_features)
+
+
+def _finished(cells: dict[Cell, Path]) -> Iterable[tuple[Cell, Path]]:
+    return ((cell, path) for cell, path in cells.items() if path.exists())
+
+
+def _counts_table(counts: dict[str, dict[str, int]]) -> str:
+    labels = list(next(iter(counts.values())))
+    lines: list[list[Any]] = [["label", *counts], ["---"] * (len(counts) + 1)]
+    lines += [[label, *(column[label] for column in counts.values())] for label in labels]
+    return "\n" + "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_name(f"{path.name}.draft")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
