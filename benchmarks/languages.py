@@ -21,8 +21,8 @@ from emoglot.languages import Language, agreement, write_languages
 from emoglot.model import EmotionClassifier
 from emoglot.parallel import Parallel, join, read_parallel
 
-# Below these a language is weak. An agreement (κ) of at most 0.2 is called slight on the usual scale of Landis and Koch;
-# fewer than a hundred pairs tell nothing.
+# Below these a language is weak. An agreement (κ) of at most 0.2 is called slight on the usual scale of Landis and
+# Koch; fewer than a hundred pairs tell nothing.
 LEAST_MACRO_F1 = 0.40
 LEAST_AGREEMENT = 0.20
 LEAST_PAIRS = 100
