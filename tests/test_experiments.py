@@ -155,6 +155,14 @@ def test_numbers_are_those_of_the_decisions(results, corpus, table):
                 assert rows[name]["columns"]["English"]["cuts"][cut][seed]["macro_f1"] == pytest.approx(expected)
 
 
+def test_counting_labels_trains_nothing(corpus, tmp_path):
+    reproduce([experiment.load("label-rank")], corpus, "tiny", tmp_path / "out", tmp_path / "features")
+    text = (tmp_path / "out" / "label-rank.md").read_text(encoding="utf-8")
+    assert "| joy | 4 | 4 | 4 |" in text  # four copies of one sentence in each language
+    assert "macro-F1" not in text
+    assert not list((tmp_path / "out" / "cells").iterdir())
+
+
 def test_what_is_done_is_not_run_again(results, corpus, table):
     before = {path: path.stat().st_mtime_ns for path in (results / "cells").iterdir()}
     assert len(before) == 2 * len(table.trainings())

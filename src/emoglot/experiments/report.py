@@ -140,6 +140,8 @@ def _numbers(measured: Measured) -> dict[str, Any]:
 def to_markdown(report: Report) -> str:
     """Write the table, the paper's figures beside ours."""
     experiment = report.experiment
+    if not experiment.rows:  # something is counted, nothing trained
+        return f"# {experiment.title}\n\n{experiment.note}\n"
     has_difference = any(measured.difference for measured in report.cells.values())
     header = ["method"]
     for column in experiment.columns:
