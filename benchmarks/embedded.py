@@ -19,10 +19,11 @@ import numpy as np
 import emoglot
 from emoglot.calibration import expected_calibration_error, reliability
 from emoglot.config import TrainingConfig
-from emoglot.data import Dataset, concatenate, read, stratified_split
+from emoglot.data import Dataset, concatenate, read
 from emoglot.encoders import EMBEDDED_MODEL
 from emoglot.encoders.store import folder_size
 from emoglot.evaluate import evaluate_model
+from emoglot.fit import split_rows
 from emoglot.metrics import Evaluation, evaluate_languages
 from emoglot.model import EmotionClassifier
 from emoglot.thresholds import apply_thresholds, choose_thresholds
@@ -50,8 +51,7 @@ def five_fold(model: EmotionClassifier, tweets: Dataset) -> Evaluation:
 def without_calibration_rows(tweets: Dataset) -> Dataset:
     """Leave out the rows on which training scaled the scores."""
     settings = TrainingConfig()
-    groups = list(tweets.languages)
-    kept, _ = stratified_split(tweets.targets, settings.thresholding_fraction, settings.seed, groups=groups)
+    kept, _ = split_rows(tweets, settings.thresholding_fraction, settings)
     return tweets.select(kept)
 
 

@@ -10,50 +10,31 @@ again.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 
 import emoglot
 from benchmarks.embedded import five_fold
-from emoglot.config import Config
-from emoglot.data import concatenate, read
+from benchmarks.recipe import RECIPE, fit, make_parser, read_training
 from emoglot.model import EmotionClassifier
-from emoglot.recipe import Recipe
 
-SEEDS = 5
-RECIPE = Path(__file__).parent.parent / "recipes/model.toml"
 FIGURES = ("macro_f1", "micro_f1", "jaccard")
 
 
 def train(seed: int, arguments: argparse.Namespace) -> EmotionClassifier:
     folder = arguments.out / f"seed-{seed}"
     if not folder.exists():
-        recipe = Recipe.from_toml(RECIPE)
-        config = Config.from_dict(recipe.settings).override({"training.seed": seed})
-        training, validation = (recipe.read(part, arguments.data) for part in ("train", "validation"))
-        training = concatenate([training, *map(read, arguments.train)])
-        model = EmotionClassifier(arguments.encoder, config=config)
-        model.fit_datasets(
-            training,
-            validation,
-            on_epoch=lambda epoch: print(seed, epoch, flush=True),
-            checkpoint=arguments.out / f"seed-{seed}.checkpoint",
-        ).save(folder)
+        fit(read_training(arguments), arguments, folder.name, seed).save(folder)
     return emoglot.load(folder, encoder=arguments.encoder)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--encoder", required=True)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--train", type=Path, action="append", default=[])
-    parser.add_argument("--out", type=Path, required=True)
+    parser = make_parser(__doc__)
     parser.add_argument("--seeds", default="01234", help="which to train, such as 02")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     models = [train(int(seed), arguments) for seed in arguments.seeds]
-    tweets = Recipe.from_toml(RECIPE).read("validation", arguments.data)
+    tweets = RECIPE.read("validation", arguments.data)
     split = [model.metrics_ for model in models]
     folds = [five_fold(model, tweets) for model in models]
     print("| E-c dev | split: macro-F1, micro-F1, Jaccard | five-fold |\n|---|---|---|")

@@ -13,39 +13,27 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.recipe import RECIPE, fit, make_parser, read_training
 from emoglot.calibrate import calibrate
-from emoglot.config import Config
 from emoglot.data import concatenate, read
+from emoglot.data.brighter import SOURCE
 from emoglot.evaluate import evaluate_model
-from emoglot.model import EmotionClassifier
-from emoglot.recipe import Recipe
 
 FOLDS = 4
-BRIGHTER = "brighter"
-RECIPE = Path(__file__).parent.parent / "recipes/model.toml"
 
 
 def run_fold(fold: int, arguments: argparse.Namespace) -> dict[str, tuple[float, float]]:
-    recipe = Recipe.from_toml(RECIPE)
     dev = concatenate(read(path) for path in sorted(arguments.data.glob("brighter/dev/*.csv")))
     left_out = set(sorted(set(dev.languages))[fold::FOLDS])
-    training = concatenate([recipe.read("train", arguments.data), *map(read, arguments.train)])
-    left_out_sources = {f"{BRIGHTER}-{language}" for language in left_out}
+    training = read_training(arguments)
+    left_out_sources = {f"{SOURCE}-{language}" for language in left_out}
     training = training.select([row for row, name in enumerate(training.sources) if name not in left_out_sources])
-    choosing = recipe.read("calibration", arguments.data)
+    choosing = RECIPE.read("calibration", arguments.data)
     is_own = np.array([name in left_out for name in choosing.languages])
-    config = Config.from_dict(recipe.settings)
-    model = EmotionClassifier(arguments.encoder, config=config)
-    model.fit_datasets(
-        training,
-        recipe.read("validation", arguments.data),
-        on_epoch=lambda epoch: print(fold, epoch, flush=True),
-        checkpoint=arguments.out / f"fold-{fold}.checkpoint",
-    )
+    model = fit(training, arguments, f"fold-{fold}")
     unseen = calibrate(model, choosing.select(np.flatnonzero(~is_own)), pooled=True)
     fitted = calibrate(unseen, choosing.select(np.flatnonzero(is_own)))
     measured = dev.select([row for row, name in enumerate(dev.languages) if name in left_out])
@@ -54,11 +42,7 @@ def run_fold(fold: int, arguments: argparse.Namespace) -> dict[str, tuple[float,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--encoder", required=True)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--train", type=Path, action="append", default=[])
-    parser.add_argument("--out", type=Path, required=True)
+    parser = make_parser(__doc__)
     parser.add_argument("--folds", default="0123", help="which of the four, such as 02")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)

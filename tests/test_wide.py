@@ -76,7 +76,7 @@ def test_words_with_vowel_signs_stay_whole():
 def matrix_of(channel_ngrams: Ngrams, texts: list[str]) -> sparse.csr_matrix:
     counts = count_ngrams(texts, CONFIG)
     known = channel_ngrams.are_known(counts)
-    values = (channel_ngrams.tf_idf(counts)[known], (counts.rows[known], counts.buckets[known]))
+    values = (channel_ngrams.tf_idf(counts, known)[known], (counts.rows[known], counts.buckets[known]))
     return sparse.csr_matrix(values, shape=(len(texts), CONFIG.buckets))
 
 
@@ -90,7 +90,7 @@ def test_tf_idf_is_scikit_learns():
     expected = np.asarray(theirs[counts.rows, column]).ravel()
     known = ngrams.are_known(counts)
     is_of_one_text = np.asarray((every > 0).sum(axis=0)).ravel()[column] < LEAST_TEXTS
-    assert ngrams.tf_idf(counts)[known] == pytest.approx(expected[known], abs=1e-3)  # idf is kept in float16
+    assert ngrams.tf_idf(counts, known)[known] == pytest.approx(expected[known], abs=1e-3)  # idf is kept in float16
     assert is_of_one_text[~known].mean() > 0.95  # the others lost their bucket to one of more texts
     assert not is_of_one_text[known].any()
 

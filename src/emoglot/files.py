@@ -32,3 +32,10 @@ def folder_in_the_making(target: Path) -> Iterator[Path]:
             draft.rename(target)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Make a text file appear whole or not at all."""
+    draft = path.with_name(f"{path.name}.draft")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

@@ -61,9 +61,9 @@ class Ngrams:
         same_sign: NDArray[np.bool_] = self.signs[counts.buckets] == counts.signs
         return same_sign & (self.idf[counts.buckets] > 0)
 
-    def tf_idf(self, counts: Counts) -> NDArray[np.float32]:
+    def tf_idf(self, counts: Counts, known: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Give (1 + ln count) × idf, scaled so that every text has length 1, what is not known included."""
-        idf = np.where(self.are_known(counts), self.idf[counts.buckets], self.unknown_idf).astype(np.float64)
+        idf = np.where(known, self.idf[counts.buckets], self.unknown_idf).astype(np.float64)
         values = (1 + np.log(counts.counts)) * idf
         norms = np.sqrt(np.bincount(counts.rows, values**2, minlength=counts.texts))
         return np.asarray(values / norms[counts.rows], dtype=np.float32)
@@ -82,7 +82,7 @@ class WideChannel:
         """Give the logits (texts, labels) of normalised texts, and how much of each text's n-grams is known, 0 to 1."""
         counts = count_ngrams(texts, self.config)
         known = self.ngrams.are_known(counts)
-        rows, buckets, values = counts.rows[known], counts.buckets[known], self.ngrams.tf_idf(counts)[known]
+        rows, buckets, values = counts.rows[known], counts.buckets[known], self.ngrams.tf_idf(counts, known)[known]
         logits = np.tile(self.bias, (counts.texts, 1))
         if len(values):
             firsts = np.flatnonzero(np.diff(rows, prepend=-1))
@@ -116,7 +116,7 @@ def fit_wide(texts: Sequence[str], targets: Targets, sources: Sequence[str], con
     ngrams = choose_ngrams(counts, config.buckets)
     known = ngrams.are_known(counts)
     places = (counts.rows[known], counts.buckets[known])
-    matrix = sparse.csr_matrix((ngrams.tf_idf(counts)[known], places), shape=(counts.texts, config.buckets))
+    matrix = sparse.csr_matrix((ngrams.tf_idf(counts, known)[known], places), shape=(counts.texts, config.buckets))
     names, source_of = np.unique(sources, return_inverse=True)
     if len(names) > 1:
         matrix = sparse.hstack(

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from emoglot.experiments.corpus import Corpus
 from emoglot.experiments.experiment import CHOSEN, NETWORK, USUAL, Training
 from emoglot.experiments.rivals import fit_rival
 from emoglot.features import FeatureCache, extract_features
+from emoglot.files import write_whole
 from emoglot.fit import Part, Parts, fit_parts, prepare, split_rows
 from emoglot.runtime import HeadRuntime, score
 from emoglot.text import normalise_text
@@ -29,8 +31,6 @@ from emoglot.train import Epoch
 FORMAT_VERSION = 1
 USUAL_CUT = 0.5
 VALIDATION, TEST = "validation", "test"
-
-Scorer = Callable[[Part], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,19 @@ class Bench:
     def measured(self, seed: int) -> dict[str, Part]:
         """Give the rows that measure: those of validation that choose no threshold, and the test if there is one."""
         found = {VALIDATION: self.parts(seed).stopping}
-        if self.corpus.test:
-            texts = [normalise_text(text) for text in self.corpus.test.texts]
-            found[TEST] = Part(self.corpus.test, texts, extract_features(self.encoder, texts, self.cache))
-        return found
+        return found | ({TEST: self._test} if self._test else {})
+
+    @cached_property
+    def _test(self) -> Part | None:
+        if self.corpus.test is None:
+            return None
+        texts = [normalise_text(text) for text in self.corpus.test.texts]
+        return Part(self.corpus.test, texts, extract_features(self.encoder, texts, self.cache))
+
+    def facts(self) -> dict[str, Any]:
+        """Name the data and the encoder."""
+        encoder = {"name": self.encoder.name, "fingerprint": self.encoder.fingerprint}
+        return {"data": self.corpus.fingerprint, "encoder": encoder}
 
 
 def measured_rows(corpus: Corpus, seed: int) -> NDArray[np.int64]:
@@ -126,7 +135,8 @@ def run_cell(bench: Bench, cell: Cell, path: Path, on_epoch: Callable[[Epoch], N
         cuts = {CHOSEN: thresholds, USUAL: np.full(scores.shape[1], USUAL_CUT)}
         decisions[name] = {cut: _pack(apply_thresholds(scores, values)) for cut, values in cuts.items()}
     seconds = sum(epoch["seconds"] for epoch in record["history"]) if record else time.perf_counter() - began
-    _write(path, _describe(bench, cell) | record | {"seconds": seconds, "decisions": decisions})
+    content = _describe(bench, cell) | record | {"seconds": seconds, "decisions": decisions}
+    write_whole(path, json.dumps(content, ensure_ascii=False))  # a cell that has a file is done
     path.with_suffix(".checkpoint").unlink(missing_ok=True)
 
 
@@ -148,8 +158,7 @@ def _describe(bench: Bench, cell: Cell) -> dict[str, Any]:
         "version": FORMAT_VERSION,
         "training": asdict(cell.training),
         "seed": cell.seed,
-        "data": bench.corpus.fingerprint,
-        "encoder": {"name": bench.encoder.name, "fingerprint": bench.encoder.fingerprint},
+        **bench.facts(),
         "config": cell.config().to_dict() if cell.training.method == NETWORK else None,
     }
 
@@ -165,10 +174,3 @@ def _pack(decisions: NDArray[np.bool_]) -> list[int]:
 
 def _unpack(rows: list[int], width: int) -> NDArray[np.bool_]:
     return np.asarray(np.array(rows, dtype=np.int64)[:, None] >> np.arange(width) & 1, dtype=np.bool_)
-
-
-def _write(path: Path, content: Mapping[str, Any]) -> None:
-    """Make the file appear whole or not at all: a cell that has one is done."""
-    draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
-    draft.replace(path)

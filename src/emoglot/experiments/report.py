@@ -69,7 +69,11 @@ class _Judge:
     """Compares decisions with the truth."""
 
     def __init__(self, bench: Bench, outcomes: Mapping[Cell, Outcome], part: str, seeds: int) -> None:
-        self._corpus, self._outcomes, self._part, self._seeds = bench.corpus, outcomes, part, range(seeds)
+        self._outcomes, self._part, self._seeds = outcomes, part, range(seeds)
+        corpus = bench.corpus
+        self._data = {
+            seed: corpus.test or corpus.validation.select(measured_rows(corpus, seed)) for seed in self._seeds
+        }
 
     def measure(self, row: Row, column: Column, cuts: Sequence[str], against: Row | None) -> Measured | None:
         training = row.training(column)
@@ -89,15 +93,13 @@ class _Judge:
 
     def _gold(self, seed: int, column: Column) -> tuple[NDArray[np.int64], Targets]:
         """Give the places of the column's rows among those measured, and their labels."""
-        data = self._corpus.test
-        if self._part == VALIDATION or data is None:
-            data = self._corpus.validation.select(measured_rows(self._corpus, seed))
+        data = self._data[seed]
         places = np.flatnonzero([code in column.languages for code in data.languages])
         return places, data.targets[places]
 
     def _evaluate(self, outcome: Outcome, column: Column, cut: str) -> Metrics:
         places, gold = self._gold(outcome.cell.seed, column)
-        return evaluate(gold, outcome.decisions[self._part][cut][places], self._corpus.validation.labels)
+        return evaluate(gold, outcome.decisions[self._part][cut][places], self._data[outcome.cell.seed].labels)
 
     def _trial(self, ours: Outcome, theirs: Outcome, column: Column) -> Trial:
         places, gold = self._gold(ours.cell.seed, column)

@@ -20,7 +20,8 @@ from emoglot.experiments.experiment import Experiment
 from emoglot.experiments.plot import draw, label_counts
 from emoglot.experiments.report import make_report, to_json, to_markdown
 from emoglot.experiments.runner import Done, News, Place, plan, run_cells
-from emoglot.features import Progress, extract_features
+from emoglot.features import extract_features
+from emoglot.files import write_whole
 from emoglot.text import normalise_text
 
 RUN_FILE = "run.json"
@@ -36,7 +37,6 @@ def reproduce(
     *,
     seeds: int = 1,
     jobs: int = 1,
-    on_features: Progress | None = None,
     on_cell: Callable[[Done, int, int], None] = lambda done, count, total: None,
     on_news: Callable[[News], None] = lambda news: None,
 ) -> list[Path]:
@@ -44,7 +44,7 @@ def reproduce(
     place = Place(data, encoder, features, out / CELLS)
     bench = place.bench()
     _claim(out, bench)
-    _encode(bench, on_features)
+    _encode(bench)
     trainings = [training for experiment in experiments for training in experiment.trainings()]
     cells = plan(bench, trainings, seeds, place.cells)
     missing: dict[str, str] = {}
@@ -53,7 +53,7 @@ def reproduce(
             missing[done.cell.training.method] = done.missing
         on_cell(done, count, len(cells))
     outcomes = {cell: read_outcome(path, cell, len(bench.corpus.validation.labels)) for cell, path in _finished(cells)}
-    facts = {"emoglot": __version__, "data": bench.corpus.fingerprint, "encoder": _encoder_facts(bench)}
+    facts = {"emoglot": __version__, **bench.facts()}
     tables = []
     for experiment in experiments:
         report = make_report(experiment, bench, outcomes, missing, seeds, facts)
@@ -64,15 +64,15 @@ def reproduce(
             numbers["counts"] = counts
             text += _counts_table(counts)
         draw(report, bench.corpus, out / experiment.name)
-        _write(out / f"{experiment.name}.json", json.dumps(numbers, indent=1, ensure_ascii=False))
-        _write(out / f"{experiment.name}.md", text)
+        write_whole(out / f"{experiment.name}.json", json.dumps(numbers, indent=1, ensure_ascii=False))
+        write_whole(out / f"{experiment.name}.md", text)
         tables.append(out / f"{experiment.name}.md")
     return tables
 
 
 def _claim(out: Path, bench: Bench) -> None:
     """Refuse a folder in which cells of other data or another encoder lie, or things that are not ours."""
-    mine = {"data": bench.corpus.fingerprint, "encoder": _encoder_facts(bench)}
+    mine = bench.facts()
     path = out / RUN_FILE
     if path.exists():
         try:
@@ -84,19 +84,15 @@ def _claim(out: Path, bench: Bench) -> None:
     elif out.exists() and any(out.iterdir()):
         raise UsageError(f"{out} is not empty and not a folder of experiments: choose another --out")
     (out / CELLS).mkdir(parents=True, exist_ok=True)
-    _write(path, json.dumps(mine))
+    write_whole(path, json.dumps(mine))
 
 
-def _encoder_facts(bench: Bench) -> dict[str, str]:
-    return {"name": bench.encoder.name, "fingerprint": bench.encoder.fingerprint}
-
-
-def _encode(bench: Bench, on_features: Progress | None) -> None:
+def _encode(bench: Bench) -> None:
     """Fill the cache before there are workers, who would all encode the same."""
     corpus = bench.corpus
     parts = [part for part in (corpus.training, corpus.validation, corpus.test) if part]
     texts = [normalise_text(text) for part in parts for text in part.texts]
-    extract_features(bench.encoder, texts, bench.cache, on_features)
+    extract_features(bench.encoder, texts, bench.cache)
 
 
 def _finished(cells: dict[Cell, Path]) -> Iterable[tuple[Cell, Path]]:
@@ -108,9 +104,3 @@ def _counts_table(counts: dict[str, dict[str, int]]) -> str:
     lines: list[list[Any]] = [["label", *counts], ["---"] * (len(counts) + 1)]
     lines += [[label, *(column[label] for column in counts.values())] for label in labels]
     return "\n" + "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    draft = path.with_name(f"{path.name}.draft")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)

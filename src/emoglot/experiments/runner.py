@@ -61,10 +61,9 @@ def run_cells(
     place: Place, cells: Mapping[Cell, Path], jobs: int, on_news: Callable[[News], None] = lambda news: None
 ) -> Iterator[Done]:
     """Run the cells that have no file yet and give each as it ends. Interrupted, all that ended is kept."""
-    pending = [cell for cell, path in cells.items() if not path.exists()]
-    # All cells of one seed share their parts, so they come together.
-    pending.sort(key=lambda cell: cell.seed)
-    yield from (Done(cell) for cell in cells if cell not in set(pending))
+    done = {cell for cell, path in cells.items() if path.exists()}
+    yield from map(Done, done)
+    pending = [cell for cell in cells if cell not in done]
     if not pending:
         return
     context = multiprocessing.get_context("spawn")
@@ -143,6 +142,6 @@ def _work(cell: Cell, path: Path) -> None:
 
 
 def plan(bench: Bench, trainings: Iterable[Any], seeds: int, folder: Path) -> dict[Cell, Path]:
-    """Name the file of every cell; what two experiments share is one."""
+    """Name the file of every cell, seed by seed, as those of one seed share their parts; what is shared is one."""
     cells = [Cell(training, seed) for seed in range(seeds) for training in dict.fromkeys(trainings)]
     return {cell: folder / f"{bench.key(cell)}.json" for cell in cells}
