@@ -80,14 +80,21 @@ def _fit_fasttext(texts: Sequence[str], targets: Targets, tuning: tuple[Sequence
             files[-1].write_text(_fasttext_lines(*rows), encoding="utf-8")
         training, validation = map(str, files)
         model = fasttext.train_supervised(
-            training, loss="ova", seed=seed, autotuneValidationFile=validation, autotuneDuration=AUTOTUNE_SECONDS
+            training,
+            loss="ova",
+            seed=seed,
+            thread=1,  # as every cell
+            verbose=0,
+            autotuneValidationFile=validation,
+            autotuneDuration=AUTOTUNE_SECONDS,
         )
 
     def score(given: Sequence[str]) -> NDArray[np.float32]:
         scores = np.zeros((len(given), width), dtype=np.float32)
-        for row, text in enumerate(given):
-            for name, value in zip(*model.predict(_one_line(text), k=-1), strict=True):
-                scores[row, int(name.removeprefix(_LABEL_PREFIX))] = min(1.0, value)
+        # A list, as fastText can't answer a single text with numpy 2.
+        answers = model.predict([_one_line(text) for text in given], k=-1)
+        for row, (names, values) in enumerate(zip(*answers, strict=True)):
+            scores[row, [int(name.removeprefix(_LABEL_PREFIX)) for name in names]] = np.minimum(1.0, values)
         return scores
 
     return score

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +14,7 @@ from emoglot.errors import MissingExtraError, TrainingError
 from emoglot.experiments.cell import Bench, Cell, run_cell
 from emoglot.experiments.corpus import read_corpus
 from emoglot.features import FeatureCache
-
-# A network this small gains little from a second thread, and threads of two processes wait for each other.
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+from emoglot.workers import tell, worker_pool
 
 
 @dataclass(frozen=True)
@@ -66,21 +58,8 @@ def run_cells(
     pending = [cell for cell in cells if cell not in done]
     if not pending:
         return
-    context = multiprocessing.get_context("spawn")
-    news = context.Queue()
-    # Workers end when this closes, as it does when this process ends in whatever way.
-    lifeline, ours = context.Pipe(duplex=False)
-    listener = threading.Thread(target=_listen, args=(news, on_news), daemon=True)
-    listener.start()
-    with _environment(ONE_THREAD):
-        executor = ProcessPoolExecutor(jobs, context, _start_worker, (place, news, lifeline))
-        futures = {executor.submit(_work, cell, cells[cell]): cell for cell in pending}
-        try:
-            yield from _outcomes(futures)
-        finally:
-            executor.shutdown(wait=False, cancel_futures=True)
-            ours.close()
-            news.put(None)
+    with worker_pool(jobs, on_news, place.bench) as submit:
+        yield from _outcomes({submit(_work, cell, cells[cell]): cell for cell in pending})
 
 
 def _outcomes(futures: Mapping[Future[None], Cell]) -> Iterator[Done]:
@@ -99,46 +78,8 @@ def _outcomes(futures: Mapping[Future[None], Cell]) -> Iterator[Done]:
             yield Done(cell)
 
 
-def _listen(news: Any, on_news: Callable[[News], None]) -> None:
-    while (item := news.get()) is not None:
-        on_news(item)
-
-
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for the processes that are started meanwhile."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-_bench: Bench  # of this worker process
-_news: Any
-
-
-def _start_worker(place: Place, news: Any, lifeline: Connection) -> None:
-    global _bench, _news
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
-    _bench, _news = place.bench(), news
-
-
-def _end_with(lifeline: Connection) -> None:
-    try:
-        lifeline.recv()
-    except (EOFError, OSError):
-        os._exit(1)
-
-
-def _work(cell: Cell, path: Path) -> None:
-    run_cell(_bench, cell, path, lambda epoch: _news.put(News(cell, epoch.number, epoch.macro_f1)))
+def _work(bench: Bench, cell: Cell, path: Path) -> None:
+    run_cell(bench, cell, path, lambda epoch: tell(News(cell, epoch.number, epoch.macro_f1)))
 
 
 def plan(bench: Bench, trainings: Iterable[Any], seeds: int, folder: Path) -> dict[Cell, Path]:
