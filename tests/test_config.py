@@ -85,3 +85,11 @@ def test_a_broken_or_missing_file_is_refused(tmp_path):
         Config.from_toml(broken)
     with pytest.raises(UsageError, match="can't read the config"):
         Config.from_toml(tmp_path / "none.toml")
+
+
+def test_a_config_that_was_written_is_read_again(tmp_path):
+    changes = {"wide.without_sources": ['a "b"\\c', "Ünï 😀"], "training.weight_decay": 1.45e-8, "wide.enabled": True}
+    config = Config().override(changes)
+    path = tmp_path / "config.toml"
+    path.write_text(config.to_toml(), encoding="utf-8")
+    assert Config.from_toml(path) == config

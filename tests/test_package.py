@@ -24,7 +24,7 @@ LAYERS = [
     {"card", "persist"},
     {"fit"},
     {"model"},
-    {"evaluate", "calibrate", "project", "distill", "languages", "experiments"},
+    {"evaluate", "calibrate", "project", "distill", "languages", "experiments", "tuning"},
     {"cli"},
     {"__init__", "__main__"},
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
@@ -208,6 +209,14 @@ class Config:
         """Give plain nested dictionaries, as stored in a model folder."""
         return asdict(self)
 
+    def to_toml(self) -> str:
+        """Write the file that `from_toml` reads."""
+        tables = [(name, value) for name, value in self.to_dict().items() if isinstance(value, dict)]
+        lines = [f"task = {_toml(self.task)}"]
+        for name, table in tables:
+            lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+        return "\n".join(lines) + "\n"
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Config:
         """Read nested dictionaries, refusing settings that do not exist."""
@@ -227,6 +236,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise UsageError(f"can't read the config {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
+
+
+def _toml(value: Any) -> str:
+    """Write a value as TOML, which is JSON's way for all that a setting can be: text, number, truth, list of texts."""
+    return json.dumps(value, ensure_ascii=False)  # TOML has no surrogates
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from emoglot import __version__
-from emoglot.cli import calibrate, distill, encoders, evaluate, languages, predict, project, reproduce, train
+from emoglot.cli import calibrate, distill, encoders, evaluate, languages, predict, project, reproduce, train, tune
 from emoglot.cli.output import warn
 from emoglot.errors import EmoglotError
 
@@ -29,6 +29,7 @@ app.command("distill")(distill.distill)
 app.command("project")(project.project)
 app.command("languages")(languages.languages)
 app.command("reproduce")(reproduce.reproduce)
+app.command("tune")(tune.tune)
 app.add_typer(encoders.app, name="encoders")
 
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from emoglot.cli.output import warn_of_bad_lines
+from emoglot.config import Config, parse_setting
 from emoglot.errors import UsageError
 
 if TYPE_CHECKING:
     from emoglot.data.dataset import Dataset
+    from emoglot.recipe import Recipe
 
 Format = Annotated[str | None, typer.Option("--format", help="The files' format; recognised by content if not given.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Drop malformed lines and report how many.")]
@@ -21,6 +23,20 @@ TextColumn = Annotated[str | None, typer.Option(help="The column with the text."
 LabelColumns = Annotated[str | None, typer.Option(help="Columns of 0 and 1, one for each label, comma separated.")]
 LabelsColumn = Annotated[str | None, typer.Option(help="The column that lists a row's labels.")]
 LanguageColumn = Annotated[str | None, typer.Option(help="The column with the language code.")]
+TrainingEncoder = Annotated[str, typer.Option("--encoder", help="An encoder: see `emoglot encoders`; or a folder.")]
+TrainingFiles = Annotated[
+    list[Path] | None, typer.Option("--train", help="Training data; give it several times to combine files.")
+]
+ValidationFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--validation", help="Validation data; without it, a fifth of the training rows serves."),
+]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="Settings, and perhaps data, as a TOML file.")]
+DataRoot = Annotated[Path, typer.Option("--data", help="Where the files that the config names are.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="One setting, such as head.hidden=64.")]
+Wide = Annotated[bool | None, typer.Option("--wide/--no-wide", help="Add the channel of n-grams.")]
+Seed = Annotated[int | None, typer.Option(help="Same seed, same machine: same weights.")]
+Cache = Annotated[Path | None, typer.Option(help="Where token vectors are kept between runs.")]
 Model = Annotated[Path | None, typer.Option("--model", help="A model folder; by default the model in the package.")]
 EncoderOption = Annotated[str | None, typer.Option("--encoder", help="Where the model's encoder is now, if it moved.")]
 
@@ -40,6 +56,30 @@ class Reading:
         """Give the arguments of `emoglot.read`."""
         names = [name.strip() for name in self.label_columns.split(",")] if self.label_columns else None
         return {**asdict(self), "label_columns": names}
+
+
+def make_settings(recipe: Recipe, changes: Sequence[str], wide: bool | None, seed: int | None) -> Config:
+    """Take the settings of a recipe, then those given one by one."""
+    overrides = dict(parse_setting(setting) for setting in changes)
+    if seed is not None:
+        overrides["training.seed"] = seed
+    if wide is not None:
+        overrides["wide.enabled"] = wide
+    return Config.from_dict(recipe.settings).override(overrides)
+
+
+def read_training(
+    recipe: Recipe, root: Path, train: Sequence[Path], validation: Sequence[Path], reading: Reading
+) -> tuple[Dataset, Dataset | None]:
+    """Read training and validation data, of a recipe or given by name."""
+    from emoglot.data.dataset import concatenate
+
+    parts = [recipe.read("train", root), read_all(train, reading) if train else None]
+    given = [part for part in parts if part is not None]
+    if not given:
+        raise UsageError("no training data: give --train, or a --config that lists some as [[data.train]]")
+    training = concatenate(given)
+    return training, read_all(validation, reading, training.labels) if validation else recipe.read("validation", root)
 
 
 def check_new(out: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import TaskID
 
     from emoglot.data.lines import BadLine
     from emoglot.features import Progress
@@ -47,11 +48,47 @@ def console() -> Console:
 @contextmanager
 def progress_bar(description: str) -> Iterator[Progress]:
     """Show a bar on standard error while the block runs; gone when done."""
+    with progress_bars() as update:
+        yield lambda done, total: update(description, done, total)
+
+
+@contextmanager
+def progress_bars() -> Iterator[Callable[..., None]]:
+    """Give a function `update(name, done, total, news)` that shows bars on standard error, each until it is full.
+
+    Where there is no terminal, it prints a line with the news whenever more is done.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[news]}"),
+    )
     terminal = Console(stderr=True)
-    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
-        task = bar.add_task(description, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bars:
+        tasks: dict[str, TaskID] = {}
+        reached: dict[str, int] = {}
+
+        def update(name: str, done: int, total: int, news: str = "") -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(name, news="")
+            bars.update(tasks[name], completed=done, total=total, visible=done < total, news=news)
+            if news and not terminal.is_terminal and done > reached.get(name, 0):
+                note(f"{done} of {total}: {news}")
+            reached[name] = done
+
+        yield update
+
+
+@contextmanager
+def kept_when_interrupted(what: str) -> Iterator[None]:
+    """After Ctrl-C, say what is not lost and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note(f"interrupted: {what} is kept, and the same command goes on from there")
+        raise

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from emoglot.cli.output import console, note, warn
+from emoglot.cli.output import console, kept_when_interrupted, note, progress_bars, warn
 from emoglot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def reproduce(
     from emoglot.encoders.store import cache_folder
     from emoglot.experiments.reproduce import reproduce as run
 
-    with _cell_progress() as (on_cell, on_news):
+    with kept_when_interrupted("every training that ended"), progress_bars() as update:
+        standing = _Standing(update)
         tables = run(
             experiments,
             data,
@@ -49,8 +51,9 @@ def reproduce(
             cache_folder() / "features",
             seeds=seeds,
             jobs=jobs,
-            on_cell=on_cell,
-            on_news=on_news,
+            on_features=partial(update, "encoding"),
+            on_cell=standing.on_cell,
+            on_news=standing.on_news,
         )
     for path in tables:
         typer.echo(str(path))
@@ -69,34 +72,23 @@ def _list_experiments() -> None:
     note("run one with `emoglot reproduce NAME --data DIR --out DIR`, or all with --all; trainings they share run once")
 
 
-@contextmanager
-def _cell_progress() -> Iterator[tuple[Callable[[Done, int, int], None], Callable[[News], None]]]:
-    """Show cells done, the latest score and the time left; where there is no terminal, a line for each cell."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+@dataclass
+class _Standing:
+    """How many cells are done, for the bar to which running ones tell their scores."""
 
-    terminal = Console(stderr=True)
-    columns = (
-        TextColumn("cells"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[news]}"),
-    )
-    with Progress(*columns, console=terminal, disable=not terminal.is_terminal, transient=True) as bar:
-        task = bar.add_task("cells", total=None, news="")
+    update: Callable[..., None]
+    count: int = 0
+    total: int = 1
 
-        def on_cell(done: Done, count: int, total: int) -> None:
-            bar.update(task, completed=count, total=total)
-            if done.missing:
-                warn(f"{_name(done.cell)}: {done.missing}")
-            elif not terminal.is_terminal:
-                note(f"{count} of {total}: {_name(done.cell)}")
+    def on_cell(self, done: Done, count: int, total: int) -> None:
+        self.count, self.total = count, total
+        if done.missing:
+            warn(f"{_name(done.cell)}: {done.missing}")
+        self.update("cells", count, total, _name(done.cell))
 
-        def on_news(news: News) -> None:
-            bar.update(task, news=f"{_name(news.cell)}: epoch {news.epoch}, macro-F1 {100 * news.macro_f1:.1f}")
-
-        yield on_cell, on_news
+    def on_news(self, news: News) -> None:
+        score = f"epoch {news.epoch}, macro-F1 {100 * news.macro_f1:.1f}"
+        self.update("cells", self.count, self.total, f"{_name(news.cell)}: {score}")
 
 
 def _name(cell: Cell) -> str:

@@ -9,7 +9,6 @@ import typer
 
 from emoglot.cli import options
 from emoglot.cli.output import note, progress_bar
-from emoglot.config import Config, parse_setting
 from emoglot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,23 +16,19 @@ if TYPE_CHECKING:
 
 
 def train(
-    encoder: Annotated[str, typer.Option(help="An encoder: see `emoglot encoders`; or a folder.")],
+    encoder: options.TrainingEncoder,
     out: Annotated[Path, typer.Option(help="The model folder to write.")],
-    train: Annotated[
-        list[Path] | None, typer.Option(help="Training data; give it several times to combine files.")
-    ] = None,
-    validation: Annotated[
-        list[Path] | None, typer.Option(help="Validation data; without it, a fifth of the training rows serves.")
-    ] = None,
+    train: options.TrainingFiles = None,
+    validation: options.ValidationFiles = None,
     start: Annotated[
         Path | None, typer.Option(help="A model on the same encoder, whose network is trained further.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings, and perhaps data, as a TOML file.")] = None,
-    data: Annotated[Path, typer.Option(help="Where the files that the config names are.")] = Path(),
-    set_: Annotated[list[str] | None, typer.Option("--set", help="One setting, such as head.hidden=64.")] = None,
-    wide: Annotated[bool | None, typer.Option("--wide/--no-wide", help="Add the channel of n-grams.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Same seed, same machine: same weights.")] = None,
-    cache: Annotated[Path | None, typer.Option(help="Where token vectors are kept between runs.")] = None,
+    config: options.ConfigFile = None,
+    data: options.DataRoot = Path(),
+    set_: options.Settings = None,
+    wide: options.Wide = None,
+    seed: options.Seed = None,
+    cache: options.Cache = None,
     overwrite: Annotated[bool, typer.Option(help="Replace the model folder if it exists.")] = False,
     format_: options.Format = None,
     skip_bad: options.SkipBad = False,
@@ -43,7 +38,6 @@ def train(
     language_column: options.LanguageColumn = None,
 ) -> None:
     """Train a model and write it to a folder."""
-    from emoglot.data.dataset import concatenate
     from emoglot.persist import check_target
     from emoglot.recipe import Recipe
 
@@ -51,22 +45,9 @@ def train(
         raise UsageError(f"{out} exists already: give another --out, or --overwrite to replace it")
     check_target(out)
     recipe = Recipe.from_toml(config) if config else Recipe({}, {})
-    settings = Config.from_dict(recipe.settings)
-    overrides = dict(parse_setting(setting) for setting in set_ or [])
-    if seed is not None:
-        overrides["training.seed"] = seed
-    if wide is not None:
-        overrides["wide.enabled"] = wide
-    settings = settings.override(overrides)
+    settings = options.make_settings(recipe, set_ or [], wide, seed)
     reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
-    parts = [recipe.read("train", data), options.read_all(train, reading) if train else None]
-    given = [part for part in parts if part is not None]
-    if not given:
-        raise UsageError("no training data: give --train, or a --config that lists some as [[data.train]]")
-    training_data = concatenate(given)
-    validation_data = (
-        options.read_all(validation, reading, training_data.labels) if validation else recipe.read("validation", data)
-    )
+    training_data, validation_data = options.read_training(recipe, data, train or [], validation or [], reading)
 
     from emoglot.model import EmotionClassifier, load
 

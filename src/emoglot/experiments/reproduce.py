@@ -20,7 +20,7 @@ from emoglot.experiments.experiment import Experiment
 from emoglot.experiments.plot import draw, label_counts
 from emoglot.experiments.report import make_report, to_json, to_markdown
 from emoglot.experiments.runner import Done, News, Place, plan, run_cells
-from emoglot.features import extract_features
+from emoglot.features import Progress, extract_features
 from emoglot.files import write_whole
 from emoglot.text import normalise_text
 
@@ -37,6 +37,7 @@ def reproduce(
     *,
     seeds: int = 1,
     jobs: int = 1,
+    on_features: Progress | None = None,
     on_cell: Callable[[Done, int, int], None] = lambda done, count, total: None,
     on_news: Callable[[News], None] = lambda news: None,
 ) -> list[Path]:
@@ -44,7 +45,7 @@ def reproduce(
     place = Place(data, encoder, features, out / CELLS)
     bench = place.bench()
     _claim(out, bench)
-    _encode(bench)
+    _encode(bench, on_features)
     trainings = [training for experiment in experiments for training in experiment.trainings()]
     cells = plan(bench, trainings, seeds, place.cells)
     missing: dict[str, str] = {}
@@ -87,12 +88,12 @@ def _claim(out: Path, bench: Bench) -> None:
     write_whole(path, json.dumps(mine))
 
 
-def _encode(bench: Bench) -> None:
+def _encode(bench: Bench, on_features: Progress | None) -> None:
     """Fill the cache before there are workers, who would all encode the same."""
     corpus = bench.corpus
     parts = [part for part in (corpus.training, corpus.validation, corpus.test) if part]
     texts = [normalise_text(text) for part in parts for text in part.texts]
-    extract_features(bench.encoder, texts, bench.cache)
+    extract_features(bench.encoder, texts, bench.cache, on_features)
 
 
 def _finished(cells: dict[Cell, Path]) -> Iterable[tuple[Cell, Path]]:

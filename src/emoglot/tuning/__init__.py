@@ -1,0 +1,1 @@
+"""Searches for settings with Optuna: the space, the study, and the plots people look at."""

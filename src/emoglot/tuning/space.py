@@ -1,0 +1,79 @@
+"""The search space: which settings are searched, and over which values, read from a TOML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import Trial
+
+from emoglot.config import Config, read_toml
+from emoglot.errors import UsageError
+
+PAPER = Path(__file__).with_name("space.toml")
+
+# With other values of these, trials would be measured on other rows or by another rule.
+_MEASURING = ("task", "training.seed", "training.thresholding_fraction", "training.validation_fraction")
+_RANGE = {"low", "high", "log", "step"}
+
+
+@dataclass(frozen=True)
+class Space:
+    """The settings that are searched, each with where its values come from."""
+
+    distributions: Mapping[str, BaseDistribution]
+    content: Mapping[str, Any]  # as the file says it
+
+    def suggest(self, trial: Trial) -> dict[str, Any]:
+        """Let a trial choose a value for each setting."""
+        return {name: _suggest(trial, name, values) for name, values in self.distributions.items()}
+
+
+def read_space(path: Path, base: Config) -> Space:
+    """Read a space, refusing what `base` can't be given; that would only be noticed in the middle of the search."""
+    content = read_toml(path)
+    if not content:
+        raise UsageError(f'{path} names no setting to search, such as "head.hidden" = [64, 128]')
+    try:
+        return Space({name: _distribution(name, entry, base) for name, entry in content.items()}, content)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def _suggest(trial: Trial, name: str, values: BaseDistribution) -> Any:
+    if isinstance(values, CategoricalDistribution):
+        return trial.suggest_categorical(name, values.choices)
+    if isinstance(values, IntDistribution):
+        return trial.suggest_int(name, values.low, values.high, step=values.step, log=values.log)
+    assert isinstance(values, FloatDistribution)
+    return trial.suggest_float(name, values.low, values.high, step=values.step, log=values.log)
+
+
+def _distribution(name: str, entry: Any, base: Config) -> BaseDistribution:
+    if name in _MEASURING:
+        raise UsageError(f"{name} can't be searched: trials must be measured alike; give it with --set")
+    if isinstance(entry, list) and entry:
+        for value in entry:
+            base.override({name: value})
+        return CategoricalDistribution(entry)
+    if not isinstance(entry, dict) or not {"low", "high"} <= set(entry) <= _RANGE:
+        raise UsageError(
+            f'a setting is searched over a list or a range, such as "{name}" = {{ low = 1, high = 2 }}, got {entry!r}'
+        )
+    low, high = (_value(base.override({name: entry[end]}), name) for end in ("low", "high"))
+    kind = IntDistribution if isinstance(low, int) else FloatDistribution
+    options = {option: entry[option] for option in ("log", "step") if option in entry}
+    try:
+        return kind(low, high, **options)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{name}: {error}") from error
+
+
+def _value(config: Config, name: str) -> Any:
+    found: Any = config.to_dict()
+    for part in name.split("."):
+        found = found[part]
+    return found
