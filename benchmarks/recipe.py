@@ -26,10 +26,12 @@ def read_training(arguments: argparse.Namespace) -> Dataset:
     return concatenate([RECIPE.read("train", arguments.data), *map(read, arguments.train)])
 
 
-def fit(training: Dataset, arguments: argparse.Namespace, name: str, seed: int = 0) -> EmotionClassifier:
+def fit(
+    training: Dataset, arguments: argparse.Namespace, name: str, seed: int = 0, encoder: str | None = None
+) -> EmotionClassifier:
     """Train, going on from the checkpoint of this name if there is one."""
     config = Config.from_dict(RECIPE.settings).override({"training.seed": seed})
-    return EmotionClassifier(arguments.encoder, config=config).fit_datasets(
+    return EmotionClassifier(encoder or arguments.encoder, config=config).fit_datasets(
         training,
         RECIPE.read("validation", arguments.data),
         on_epoch=lambda epoch: print(name, epoch, flush=True),
