@@ -4,8 +4,8 @@
         --plot docs/curve.png
 
 Less data: a share of the labelled rows, the smaller shares inside the larger. A smaller model: only the first principal
-components of the piece vectors. E-c dev is measured five-fold, BRIGHTER dev with thresholds chosen on other rows of each
-language. A point that is done is not done again.
+components of the piece vectors. E-c dev is measured five-fold, BRIGHTER dev with thresholds chosen on other rows of
+each language. A point that is done is not done again.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _claim(search: Search, encoder: Encoder) -> optuna.Study:
     changed = [name for name, value in ours.items() if theirs.get(name) != value]
     if changed:
         raise UsageError(
-            f"the trials of a study must be alike, and since {search.name!r} was begun, {' and '.join(changed)} changed: "
+            f"trials of a study must be alike, and since {search.name!r} was begun, {' and '.join(changed)} changed: "
             "give what it was begun with, or begin another with --study"
         )
     return study
