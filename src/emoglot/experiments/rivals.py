@@ -6,8 +6,10 @@ makes 0.5 of a margin of 0.
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -79,15 +81,15 @@ def _fit_fasttext(texts: Sequence[str], targets: Targets, tuning: tuple[Sequence
             files.append(Path(folder, name))
             files[-1].write_text(_fasttext_lines(*rows), encoding="utf-8")
         training, validation = map(str, files)
-        model = fasttext.train_supervised(
-            training,
-            loss="ova",
-            seed=seed,
-            thread=1,  # as every cell
-            verbose=0,
-            autotuneValidationFile=validation,
-            autotuneDuration=AUTOTUNE_SECONDS,
-        )
+        with _silenced():
+            model = fasttext.train_supervised(
+                training,
+                loss="ova",
+                seed=seed,
+                thread=1,  # as every cell
+                autotuneValidationFile=validation,
+                autotuneDuration=AUTOTUNE_SECONDS,
+            )
 
     def score(given: Sequence[str]) -> NDArray[np.float32]:
         scores = np.zeros((len(given), width), dtype=np.float32)
@@ -98,6 +100,19 @@ def _fit_fasttext(texts: Sequence[str], targets: Targets, tuning: tuple[Sequence
         return scores
 
     return score
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Keep fastText, which asks nobody, from writing over a progress bar."""
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _fasttext_lines(texts: Sequence[str], targets: Targets) -> str:
