@@ -25,7 +25,7 @@ from emoglot.encoders.tiny import TinyEncoder
 from emoglot.errors import EmoglotError, EncoderError, ModelError
 from emoglot.languages import Language, write_languages
 from emoglot.model import EmotionClassifier
-from emoglot.persist import ModelState, check_target, read_model, write_model
+from emoglot.persist import MAX_DESCRIPTION_BYTES, MAX_FILE_BYTES, ModelState, check_target, read_model, write_model
 
 TEXTS = ["I am so happy", "Estoy furioso!!!", "", "أنا خائف 😱", "\ud800 x \x00", "no " * 700]
 FILES = {"model.json", "weights.safetensors", "head.onnx", "README.md"}
@@ -311,6 +311,43 @@ def test_a_network_that_fits_the_hash_but_is_none(folder: Path) -> None:
     (folder / "head.onnx").write_bytes(b"nonsense")
     rehash(folder, "head.onnx")
     check_refused(folder, "can't be run by onnxruntime")
+
+
+def test_a_file_of_absurd_size_is_not_read(folder: Path) -> None:
+    """Two gigabytes of nothing, which take no room on the disk, are refused by their size."""
+    size = 2 * MAX_FILE_BYTES
+    with (folder / "weights.safetensors").open("wb") as file:
+        file.truncate(size)
+    edit(folder, lambda description: description["files"]["weights.safetensors"].update(bytes=size))
+    check_refused(folder, f"may have {MAX_FILE_BYTES} bytes")
+    with (folder / "model.json").open("ab") as file:
+        file.truncate(MAX_DESCRIPTION_BYTES + 1)
+    check_refused(folder, f"may have {MAX_DESCRIPTION_BYTES} bytes")
+
+
+@pytest.mark.parametrize("shape", [[2**40], [2**62, 2**62], [-1]])
+def test_tensors_of_absurd_shape_are_refused(shape: list[int], folder: Path) -> None:
+    header = json.dumps({"wide.bias": {"dtype": "F32", "shape": shape, "data_offsets": [0, 4]}}).encode()
+    (folder / "weights.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    rehash(folder, "weights.safetensors")
+    check_refused(folder, "does not describe a model")
+
+
+@pytest.mark.parametrize("changes", [{"head": {"hidden": 10**9}}, {"wide": {"buckets": 2**60}}])
+def test_settings_of_absurd_size_are_refused(changes: dict[str, Any], folder: Path) -> None:
+    for section, values in changes.items():
+        edit(folder, lambda description: description["config"][section].update(values))  # noqa: B023
+    check_refused(folder, "must be in")
+
+
+def test_no_path_in_the_description_leads_out_of_the_folder(folder: Path, tmp_path: Path) -> None:
+    """File names are constants: what a description lists beside them is never opened."""
+    outside = tmp_path / "secret"
+    outside.write_text("secret")
+    edit(folder, lambda description: description["files"].update({f"../{outside.name}": {"bytes": 6, "sha256": "x"}}))
+    assert load(folder).predict(["a"])
+    edit(folder, lambda description: description["files"].pop("head.onnx"))
+    check_refused(folder, "records no size and hash for head.onnx")
 
 
 # The encoder

@@ -40,6 +40,10 @@ GRAPH_FILE = "head.onnx"
 CARD_FILE = "README.md"
 LANGUAGES_FILE = "languages.json"
 
+# More than any model of ours could need; a folder from elsewhere must not fill the memory before it is refused.
+MAX_FILE_BYTES = 2**30
+MAX_DESCRIPTION_BYTES = 2**25
+
 _FILES = {DESCRIPTION_FILE, WEIGHTS_FILE, GRAPH_FILE, CARD_FILE, LANGUAGES_FILE}
 _WIDE_PREFIX = "wide."
 _HEAD_PREFIX = "head."
@@ -182,6 +186,8 @@ def _read_description(folder: Path) -> dict[str, Any]:
         raise ModelError(f"there is no model folder {folder}: train one with `emoglot train --out {folder}`")
     if not path.is_file():
         raise ModelError(f"{folder} is no emoglot model: it has no {DESCRIPTION_FILE}")
+    if path.stat().st_size > MAX_DESCRIPTION_BYTES:
+        raise ModelError(f"{path} may have {MAX_DESCRIPTION_BYTES} bytes, got {path.stat().st_size}")
     try:
         description = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (OSError, ValueError, RecursionError) as error:
@@ -217,6 +223,8 @@ def _read_file(folder: Path, name: str, description: Mapping[str, Any]) -> bytes
     found = path.stat().st_size
     if found != size:
         raise ModelError(f"{path} must have {size} bytes, got {found}: it is truncated or foreign; copy it again")
+    if found > MAX_FILE_BYTES:
+        raise ModelError(f"{path} may have {MAX_FILE_BYTES} bytes, got {found}")
     data = path.read_bytes()
     if _sha256(data) != digest:
         raise ModelError(f"{path} was altered: its sha256 is not the recorded one; copy or train it again")
