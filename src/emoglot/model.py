@@ -164,7 +164,7 @@ class EmotionClassifier:
         `language` is the code of all texts, or one for each: where the model has thresholds for it, they are used.
         """
         state = self._trained_state()
-        texts = _check_texts(texts)
+        texts = check_texts(texts)
         thresholds = self._thresholds_of(language, len(texts))
         predictions: list[Prediction] = []
         for scores, normalised, features in self._score_chunks(texts):
@@ -185,7 +185,7 @@ class EmotionClassifier:
 
     def explain(self, text: str) -> tuple[TokenWeight, ...]:
         """Give every token of a text with its attention weight; the weights sum to 1."""
-        _check_texts([text])
+        check_texts([text])
         self._trained_state()
         normalised = normalise(text)
         features = extract_features(self._encoder, [normalised.text])
@@ -205,7 +205,7 @@ class EmotionClassifier:
 
     def _score_chunks(self, texts: Iterable[str]) -> Iterator[tuple[NDArray[np.float32], list[str], Features]]:
         """Score texts piece by piece, so that memory does not grow with the list."""
-        texts = _check_texts(texts)
+        texts = check_texts(texts)
         state = self._trained_state()
         assert self._runtime is not None
         for start in range(0, len(texts), CHUNK):
@@ -288,7 +288,7 @@ def _plain(labels: Any) -> Any:
 
 
 def _to_dataset(texts: Iterable[str], labels: Any, names: tuple[str, ...]) -> Dataset:
-    texts = _check_texts(texts)
+    texts = check_texts(texts)
     targets = to_targets(_plain(labels), names)
     if len(targets) != len(texts):
         raise DataError(f"every text needs its labels, got {len(texts)} texts and {len(targets)} rows of labels")
@@ -296,7 +296,8 @@ def _to_dataset(texts: Iterable[str], labels: Any, names: tuple[str, ...]) -> Da
     return Dataset(tuple(texts), targets, names, languages=unknown, sources=("given",) * len(texts))
 
 
-def _check_texts(texts: Iterable[str]) -> Sequence[str]:
+def check_texts(texts: Iterable[str]) -> Sequence[str]:
+    """Refuse what is not a list of strings."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
         raise DataError(f"texts are a list of strings, got {type(texts).__name__}: put it in a list")
     texts = texts if isinstance(texts, (list, tuple)) else list(texts)

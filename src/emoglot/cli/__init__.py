@@ -10,7 +10,19 @@ from typing import Annotated
 import typer
 
 from emoglot import __version__
-from emoglot.cli import calibrate, distill, encoders, evaluate, languages, predict, project, reproduce, train, tune
+from emoglot.cli import (
+    calibrate,
+    distill,
+    encoders,
+    evaluate,
+    languages,
+    predict,
+    project,
+    reproduce,
+    serve,
+    train,
+    tune,
+)
 from emoglot.cli.output import warn
 from emoglot.errors import EmoglotError
 
@@ -30,6 +42,7 @@ app.command("project")(project.project)
 app.command("languages")(languages.languages)
 app.command("reproduce")(reproduce.reproduce)
 app.command("tune")(tune.tune)
+app.command("serve")(serve.serve)
 app.add_typer(encoders.app, name="encoders")
 
 

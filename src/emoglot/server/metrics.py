@@ -1,0 +1,60 @@
+"""What the service counts, for Prometheus."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from emoglot.server.batcher import Item
+
+# With several workers, each writes to this folder, and whoever is asked adds up; prometheus_client looks when imported.
+SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+
+_LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+class Metrics:
+    """All counters of one process."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        registry = self._registry
+        self.requests = Counter("emoglot_requests", "Requests answered.", ("path", "status"), registry=registry)
+        self.seconds = Histogram(
+            "emoglot_request_seconds", "Time to answer a request.", ("path",), buckets=_LATENCIES, registry=registry
+        )
+        self.texts = Counter("emoglot_texts", "Texts scored.", registry=registry)
+        self.tokens = Counter("emoglot_tokens", "Tokens scored.", registry=registry)
+        self.batch_size = Histogram("emoglot_batch_texts", "Texts scored together.", buckets=_SIZES, registry=registry)
+        self.batch_seconds = Histogram(
+            "emoglot_batch_seconds", "Time to score a batch.", buckets=_LATENCIES, registry=registry
+        )
+        self._depth = Gauge(
+            "emoglot_queue_texts", "Texts waiting or being scored.", registry=registry, multiprocess_mode="livesum"
+        )
+
+    def on_batch(self, items: Sequence[Item], seconds: float) -> None:
+        """Take a scored batch into account."""
+        self.texts.inc(len(items))
+        self.tokens.inc(sum(item.tokens for item in items))
+        self.batch_size.observe(len(items))
+        self.batch_seconds.observe(seconds)
+
+    def watch_depth(self, depth: Callable[[], int]) -> None:
+        """Say how the depth of the queue is found; several workers must write theirs down instead."""
+        self._read_depth = depth
+        if SHARED_FOLDER not in os.environ:
+            self._depth.set_function(depth)
+
+    def render(self) -> bytes:
+        """Give all figures in Prometheus' text format, with those of other workers."""
+        if SHARED_FOLDER not in os.environ:
+            return generate_latest(self._registry)
+        self._depth.set(self._read_depth())
+        everybody = CollectorRegistry()
+        MultiProcessCollector(everybody)  # type: ignore[no-untyped-call]
+        return generate_latest(everybody)

@@ -1,0 +1,39 @@
+// Sends many texts in pieces that the service takes, one piece at a time.
+
+import { predictPatiently } from "./api.js";
+
+const PIECE = 250; // texts: the progress bar moves every second or so
+const ENVELOPE = 1000; // bytes of a question beside its texts
+
+/** Cut a text to so many code points, which is how the service counts. */
+export function cut(text, limit) {
+  if (text.length <= limit) return text;
+  const characters = [...text];
+  return characters.length <= limit ? text : characters.slice(0, limit).join("");
+}
+
+export function* pieces(texts, limits) {
+  const most = Math.min(PIECE, limits.texts);
+  const encoder = new TextEncoder();
+  let piece = [];
+  let bytes = ENVELOPE;
+  for (const text of texts) {
+    const size = encoder.encode(JSON.stringify(text)).length + 1;
+    if (piece.length && (piece.length === most || bytes + size > limits.body_bytes)) {
+      yield piece;
+      piece = [];
+      bytes = ENVELOPE;
+    }
+    piece.push(text);
+    bytes += size;
+  }
+  if (piece.length) yield piece;
+}
+
+/** Read all texts, giving the results of each piece as they come. */
+export async function* readMany(texts, language, limits, signal, onWait) {
+  for (const piece of pieces(texts, limits)) {
+    const { results } = await predictPatiently({ texts: piece, ...language }, signal, onWait);
+    yield results;
+  }
+}

@@ -1,0 +1,33 @@
+"""Runs the application with uvicorn, in one process or several."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import uvicorn
+
+from emoglot.server.metrics import SHARED_FOLDER
+from emoglot.server.protocol import LimitedProtocol
+from emoglot.server.settings import Settings
+
+
+def run(settings: Settings) -> None:
+    """Serve until a signal comes; then no request that was accepted is lost."""
+    os.environ.update(settings.to_environment())  # worker processes read it there
+    with tempfile.TemporaryDirectory() as folder:
+        if settings.workers > 1:
+            os.environ[SHARED_FOLDER] = folder
+        uvicorn.run(
+            "emoglot.server.app:from_environment",
+            factory=True,
+            host=settings.host,
+            port=settings.port,
+            workers=settings.workers,
+            http=LimitedProtocol,
+            access_log=settings.access_log,
+            server_header=False,
+            ws="none",
+            # Whoever is being answered gets as long as any request.
+            timeout_graceful_shutdown=int(settings.max_seconds) + 1,
+        )
