@@ -554,6 +554,17 @@ def test_labels_of_ones_own_are_shown_without_a_wheel(browser, downloads, tmp_pa
         assert page.errors() == []
 
 
+def test_the_documentation_shows_the_api_and_its_examples(page, service):
+    page.browser.get(f"{service.url}/docs")
+    page.wait(lambda: page.all(".opblock-summary"))
+    assert {found.text for found in page.all(".opblock-summary-path")} >= {"/v1/predict", "/v1/model"}
+    page.all(".opblock-post .opblock-summary-control")[0].click()
+    page.wait(lambda: any("sorpresa" in found.text for found in page.all(".opblock-post pre")))
+    resources = page.run("return performance.getEntriesByType('resource').map(({ name }) => name)")
+    assert all(name.startswith(service.url) for name in resources)
+    assert not page.errors()
+
+
 def test_nothing_is_asked_of_another_host(page, service):
     page.read(HAPPY)
     page.read_lines(HAPPY, AFRAID)

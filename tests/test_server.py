@@ -272,6 +272,7 @@ def test_a_service_with_tokens_origins_and_logs(model_folder, tmp_path):
         other = service.ask("/v1/predict", {"text": "a"}, authorization="Bearer one", origin="https://b.example")
         assert "access-control-allow-origin" not in other.headers
         assert service.ask("/healthz").status == 200
+        assert service.ask("/openapi.json").json()["security"] == [{"token": []}]
         # Whichever of the two workers is asked, it counts for both.
         for _ in range(10):
             metrics = service.ask("/metrics", authorization="Bearer one").data

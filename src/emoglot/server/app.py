@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import fastapi_offline
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.openapi.utils import get_openapi
@@ -20,7 +21,6 @@ from fastapi.staticfiles import StaticFiles
 from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from swagger_ui_bundle import swagger_ui_path
 
 from emoglot._version import __version__
 from emoglot.errors import DataError
@@ -39,6 +39,7 @@ from emoglot.server.service import Service
 from emoglot.server.settings import Settings
 
 PAGE = Path(__file__).parent / "page"
+SWAGGER = Path(fastapi_offline.__file__).parent / "static"
 RETRY_AFTER = "1"  # second: a full queue of tweets is worked off in two or three
 # Nothing from elsewhere, nothing inside pages of others. The documentation's own script sets styles in the markup.
 _POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -65,7 +66,8 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, int]]:
         app.state.service = Service(settings, metrics)
         await app.state.service.start()
-        app.openapi_schema = _describe(app)
+        description = _describe(app)
+        app.openapi = lambda: description  # type: ignore[method-assign]  # as FastAPI's manual says
         yield {MAX_HEADERS: settings.max_headers}
         await app.state.service.stop()
 
@@ -173,6 +175,9 @@ def _describe(app: FastAPI) -> dict[str, Any]:
     fields["threshold"]["propertyNames"] = {"enum": list(app.state.service.labels)}
     fields["text"]["maxLength"] = fields["texts"]["items"]["maxLength"] = settings.max_characters
     fields["texts"]["maxItems"] = settings.max_texts
+    if app.state.tokens:
+        description["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        description["security"] = [{"token": []}]
     return description
 
 
@@ -186,7 +191,7 @@ def _add_pages(app: FastAPI) -> None:
         return FileResponse(PAGE / "docs.html", headers={"content-security-policy": _DOCS_POLICY})
 
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
-    app.mount("/swagger", StaticFiles(directory=swagger_ui_path), name="swagger")
+    app.mount("/swagger", StaticFiles(directory=SWAGGER), name="swagger")
 
 
 async def _read_body(request: Request, settings: Settings) -> bytes:
