@@ -24,7 +24,7 @@ LAYERS = [
     {"card", "persist"},
     {"fit"},
     {"model"},
-    {"evaluate", "calibrate", "project", "distill", "languages", "experiments", "tuning", "server", "client"},
+    {"evaluate", "calibrate", "project", "distill", "languages", "experiments", "tuning", "server", "client", "batch"},
     {"cli"},
     {"__init__", "__main__"},
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from emoglot._version import __version__
 
 if TYPE_CHECKING:
+    from emoglot.batch.frame import score_frame as score_frame
     from emoglot.client import Client as Client
     from emoglot.config import Config as Config
     from emoglot.data import read as read
@@ -45,6 +46,7 @@ _HOMES = {
     "evaluate_model": "emoglot.evaluate",
     "load": "emoglot.model",
     "read": "emoglot.data",
+    "score_frame": "emoglot.batch.frame",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604 - the names are strings, taken from the table above

@@ -6,7 +6,8 @@
     ├── EncoderError             4   an encoder that is unknown, missing or broken
     │   └── MissingExtraError    4   an optional dependency that is not installed
     ├── ModelError               5   a model folder that can't be read or trusted
-    └── TrainingError            6   training data from which nothing can be learnt
+    ├── TrainingError            6   training data from which nothing can be learnt
+    └── RejectedRowsError        7   all is done, but for some rows of a file
 
 Every message states the rule, the value it got and the way out.
 """
@@ -57,3 +58,9 @@ class TrainingError(EmoglotError):
     """Training data from which nothing can be learnt."""
 
     exit_code = 6
+
+
+class RejectedRowsError(EmoglotError):
+    """Some rows of a file could not be scored; all others were."""
+
+    exit_code = 7

@@ -31,7 +31,8 @@ def worker_pool(
     lifeline, ours = context.Pipe(duplex=False)
     threading.Thread(target=_listen, args=(news, on_news), daemon=True).start()
     with _environment(ONE_THREAD):
-        executor = ProcessPoolExecutor(jobs, context, _start_worker, (news, lifeline, prepare, arguments))
+        started = context.Value("i", 0)
+        executor = ProcessPoolExecutor(jobs, context, _start_worker, (started, news, lifeline, prepare, arguments))
         try:
             yield lambda function, *given: executor.submit(_call, function, *given)
         finally:
@@ -45,10 +46,20 @@ def tell(item: Any) -> None:
     _worker.news.put(item)
 
 
+def worker_number() -> int:
+    """Say which worker this is, from 0."""
+    return int(_worker.number)
+
+
 _worker = SimpleNamespace()  # what this process has, if it is a worker
 
 
-def _start_worker(news: Any, lifeline: Connection, prepare: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def _start_worker(
+    started: Any, news: Any, lifeline: Connection, prepare: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
+    with started.get_lock():
+        _worker.number = started.value
+        started.value += 1
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     _worker.news, _worker.prepared = news, prepare(*arguments)

@@ -19,6 +19,7 @@ from emoglot.cli import (
     predict,
     project,
     reproduce,
+    score,
     serve,
     train,
     tune,
@@ -34,6 +35,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("predict")(predict.predict)
+app.command("score")(score.score)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("calibrate")(calibrate.calibrate)

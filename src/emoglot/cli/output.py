@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -53,10 +54,10 @@ def progress_bar(description: str) -> Iterator[Progress]:
 
 
 @contextmanager
-def progress_bars() -> Iterator[Callable[..., None]]:
+def progress_bars(pause: float = 0.0) -> Iterator[Callable[..., None]]:
     """Give a function `update(name, done, total, news)` that shows bars on standard error, each until it is full.
 
-    Where there is no terminal, it prints a line with the news whenever more is done.
+    Where there is no terminal, it prints a line with the news whenever more is done, but not before `pause` seconds.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -72,13 +73,17 @@ def progress_bars() -> Iterator[Callable[..., None]]:
     with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bars:
         tasks: dict[str, TaskID] = {}
         reached: dict[str, int] = {}
+        told = time.monotonic()
 
         def update(name: str, done: int, total: int, news: str = "") -> None:
+            nonlocal told
             if name not in tasks:
                 tasks[name] = bars.add_task(name, news="")
             bars.update(tasks[name], completed=done, total=total, visible=done < total, news=news)
-            if news and not terminal.is_terminal and done > reached.get(name, 0):
+            is_news = news and done > reached.get(name, 0) and time.monotonic() - told >= pause
+            if is_news and not terminal.is_terminal:
                 note(f"{done} of {total}: {news}")
+                told = time.monotonic()
             reached[name] = done
 
         yield update

@@ -22,6 +22,7 @@ REASONS = {
     "expected after": "a quote inside a quoted field must be doubled",
     "new-line character": "a carriage return must stand in quotes or before the end of the line",
     "NUL": "the text must not contain a NUL byte",
+    "field larger": "a field must not be so long; is a quote that opens here never closed?",
 }
 
 
@@ -48,7 +49,7 @@ def _parse_from(
         except StopIteration:
             return len(lines)
         except csv.Error as error:
-            records.append((first + 1, MalformedLineError(_reason(error))))
+            records.append((first + 1, MalformedLineError(reason_of(error))))
             # The open quote has swallowed the rest of the file: give up its line only.
             if UNCLOSED in str(error):
                 return first + 1
@@ -65,7 +66,8 @@ def _checked(fields: list[str]) -> list[str] | MalformedLineError:
     return fields
 
 
-def _reason(error: csv.Error) -> str:
+def reason_of(error: csv.Error) -> str:
+    """Say what is wrong in words."""
     return next((reason for part, reason in REASONS.items() if part in str(error)), f"not readable as CSV: {error}")
 
 

@@ -1,0 +1,1 @@
+"""Files of any size: read in windows, scored, and written so that a killed job can go on."""

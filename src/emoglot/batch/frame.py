@@ -1,0 +1,79 @@
+"""Scores a data frame of pandas or polars, or an Arrow table, and gives it back with columns more."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+
+from emoglot.batch.scoring import score_texts
+from emoglot.errors import DataError, UsageError
+from emoglot.labels import names_where
+from emoglot.model import EmotionClassifier, load
+
+Frame = TypeVar("Frame")
+LABELS = "labels"
+
+
+def score_frame(
+    frame: Frame,
+    text_column: str = "text",
+    *,
+    model: EmotionClassifier | None = None,
+    language: str | None = None,
+    prefix: str = "",
+) -> Frame:
+    """Add one column of scores per label and one of lists of labels; where the text is missing, they are missing too.
+
+    Without a model, the one in the package is used. `prefix` begins the names of the new columns.
+    """
+    kind = type(frame).__module__.partition(".")[0]
+    if kind not in ("pandas", "polars", "pyarrow"):
+        raise DataError(f"a frame is of pandas or polars, or a pyarrow.Table, got {type(frame).__name__}")
+    given: Any = frame
+    names = list(given.column_names if kind == "pyarrow" else given.columns)
+    if text_column not in names:
+        raise DataError(f"the frame has no column {text_column!r}; it has {', '.join(map(repr, names))}")
+    column = given[text_column]
+    texts = [text if isinstance(text, str) else None for text in (column.to_pylist() if kind == "pyarrow" else column)]
+    added = _columns(texts, model or load(), language, prefix)
+    if taken := sorted(set(added) & set(names)):
+        raise UsageError(f"the frame has a column {taken[0]!r} already: give another prefix for ours")
+    if kind == "pandas":
+        return given.assign(**added)  # type: ignore[no-any-return]
+    if kind == "polars":
+        return given.with_columns(**_polars(added))  # type: ignore[no-any-return]
+    return _append(given, added)  # type: ignore[no-any-return]
+
+
+def _columns(texts: list[str | None], model: EmotionClassifier, language: str | None, prefix: str) -> dict[str, Any]:
+    known = np.array([text is not None for text in texts], dtype=bool)
+    scores = np.full((len(texts), len(model.labels_)), np.nan, dtype=np.float32)
+    found = score_texts(model, [text for text in texts if text is not None])
+    scores[known] = found
+    chosen = iter(model.decide(found, language))
+    lists = [list(names_where(next(chosen), model.labels_)) if is_known else None for is_known in known]
+    return {f"{prefix}{LABELS}": lists} | {
+        f"{prefix}{label}": scores[:, place] for place, label in enumerate(model.labels_)
+    }
+
+
+def _polars(added: dict[str, Any]) -> dict[str, Any]:
+    import polars
+
+    return {
+        name: polars.Series(name, values, dtype=polars.List(polars.String))
+        if isinstance(values, list)
+        else polars.Series(name, values, nan_to_null=True)
+        for name, values in added.items()
+    }
+
+
+def _append(table: Any, added: dict[str, Any]) -> Any:
+    import pyarrow as pa
+
+    for name, values in added.items():
+        is_list = isinstance(values, list)
+        array = pa.array(values, pa.list_(pa.string())) if is_list else pa.array(values, from_pandas=True)
+        table = table.append_column(name, array)
+    return table

@@ -1,0 +1,218 @@
+"""The source of a job: a file or standard input, cut into windows of rows that are scored and written together."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from emoglot.batch.formats import CSV, JSONL, PARQUET, STANDARD, TEXT, Format, check_readable
+from emoglot.batch.records import Numbered, Record, csv_records, json_records, text_records
+from emoglot.data.cells import shown
+from emoglot.data.lines import MalformedLineError
+from emoglot.errors import DataError
+
+# So many rows are sorted by length, and searched for repeats, together; or fewer, once they have so many characters.
+WINDOW_ROWS = 8192
+WINDOW_CHARACTERS = 2**22
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A row that could not be scored."""
+
+    line: int
+    reason: str
+    id: Any = None
+
+
+@dataclass
+class Window:
+    """Rows in their order: the good ones with their texts, the bad ones with the reason."""
+
+    number: int
+    records: list[Record] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    rejects: list[Reject] = field(default_factory=list)
+    table: pa.Table | None = None  # the good rows as they were, where they come from Parquet
+    read: int = 0  # rows of the file up to the end of this window
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of the input have a meaning."""
+
+    text: str
+    id: str | None = None
+    language: str | None = None
+
+    def check(self, existing: Sequence[str]) -> None:
+        """Refuse a file without them."""
+        missing = [name for name in (self.text, self.id, self.language) if name and name not in existing]
+        if missing:
+            raise DataError(f"the input has no column {missing[0]!r}; it has {', '.join(map(repr, existing))}")
+
+
+class Source(Protocol):
+    """Rows of a file."""
+
+    @property
+    def columns(self) -> Sequence[str] | None:
+        """The names of all columns, where the file says so before its rows."""
+
+    def windows(self, skip: int = 0, number: int = 0) -> Iterator[Window]:
+        """Give the windows after the first `skip` rows, counted from `number`."""
+
+    def progress(self) -> tuple[int, int]:
+        """Say how much was read, and how much there is; 0 where nobody knows."""
+
+
+@contextmanager
+def open_source(name: str, format: Format, columns: Columns) -> Iterator[Source]:
+    """Open a file by its format, or standard input."""
+    if name == STANDARD:
+        yield StreamSource(sys.stdin.buffer, 0, format, columns)
+        return
+    check_readable(Path(name))
+    with Path(name).open("rb") as file:
+        if format.kind == PARQUET:
+            yield ParquetSource(file, columns)
+        else:
+            yield StreamSource(file, os.path.getsize(name), format, columns)
+
+
+class StreamSource:
+    """CSV, TSV, JSONL or plain lines."""
+
+    def __init__(self, file: IO[bytes], size: int, format: Format, columns: Columns) -> None:
+        self._file = file
+        self._size = size
+        self._columns = columns
+        self.columns: list[str] | None = None
+        try:
+            self._records = self._open(format.unpacked(file), format)
+        except MalformedLineError as error:
+            raise DataError(f"the header is malformed: {error}") from error
+        if self.columns is not None:
+            columns.check(self.columns)
+
+    def _open(self, stream: IO[bytes], format: Format) -> Iterator[Numbered]:
+        if format.kind == TEXT:
+            self.columns = [self._columns.text]
+            return text_records(stream, self._columns.text)
+        if format.kind == JSONL:
+            return json_records(stream)
+        self.columns, records = csv_records(stream, "," if format.kind == CSV else "\t")
+        repeated = {name for name in self.columns if self.columns.count(name) > 1}
+        if repeated:
+            raise MalformedLineError(f"columns must differ from one another, {sorted(repeated)[0]!r} is there twice")
+        return records
+
+    def progress(self) -> tuple[int, int]:
+        """Say how many bytes of the file were read."""
+        return (self._file.tell(), self._size) if self._size else (0, 0)
+
+    def windows(self, skip: int = 0, number: int = 0) -> Iterator[Window]:
+        """Cut the records into windows."""
+        for _ in range(skip):
+            next(self._records)
+        window = Window(number, read=skip)
+        characters = 0
+        for line, record in self._records:
+            window.read += 1
+            characters += self._add(window, line, record)
+            if window.read - skip >= WINDOW_ROWS or characters >= WINDOW_CHARACTERS:
+                yield window
+                skip, characters = window.read, 0
+                window = Window(window.number + 1, read=skip)
+        if window.read > skip:
+            yield window
+
+    def _add(self, window: Window, line: int, record: Record | MalformedLineError) -> int:
+        if isinstance(record, MalformedLineError):
+            window.rejects.append(Reject(line, str(record)))
+            return 0
+        text = record.get(self._columns.text)
+        if not isinstance(text, str):
+            own = record.get(self._columns.id) if self._columns.id else None
+            window.rejects.append(Reject(line, _not_a_text(self._columns.text, text), own))
+            return 0
+        window.records.append(record)
+        window.texts.append(text)
+        return len(text)
+
+
+class ParquetSource:
+    """A Parquet file, whose other columns are passed on as they are."""
+
+    def __init__(self, file: IO[bytes], columns: Columns) -> None:
+        self._columns = columns
+        try:
+            self._file = parquet.ParquetFile(file)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"the input is not a readable Parquet file: {error}") from error
+        schema = self._file.schema_arrow
+        self.columns = list(schema.names)
+        columns.check(self.columns)
+        kind = schema.field(columns.text).type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)):
+            raise DataError(f"the column {columns.text!r} must hold strings, it holds {kind}")
+        self._rows = 0
+
+    def progress(self) -> tuple[int, int]:
+        """Say how many rows were read."""
+        return self._rows, self._file.metadata.num_rows
+
+    def windows(self, skip: int = 0, number: int = 0) -> Iterator[Window]:
+        """Cut the rows into windows; row groups that lie before them are not read."""
+        for batch in self._batches(skip):
+            first = self._rows
+            self._rows += batch.num_rows
+            yield self._window(pa.Table.from_batches([batch]), first, number)
+            number += 1
+
+    def _batches(self, skip: int) -> Iterator[pa.RecordBatch]:
+        metadata = self._file.metadata
+        group = 0
+        while group < metadata.num_row_groups and self._rows + metadata.row_group(group).num_rows <= skip:
+            self._rows += metadata.row_group(group).num_rows
+            group += 1
+        inside = skip - self._rows
+        for index in range(group, metadata.num_row_groups):  # so that a window never depends on where reading began
+            for batch in self._file.iter_batches(WINDOW_ROWS, row_groups=[index]):
+                if inside >= batch.num_rows:
+                    inside -= batch.num_rows
+                    self._rows += batch.num_rows
+                else:
+                    assert not inside, "a job goes on where a window began"
+                    yield batch
+
+    def _window(self, table: pa.Table, first: int, number: int) -> Window:
+        window = Window(number, read=self._rows)
+        kept = []
+        own_ids = table.column(self._columns.id).to_pylist() if self._columns.id else [None] * table.num_rows
+        for row, value in enumerate(table.column(self._columns.text).to_pylist()):
+            try:
+                text = value.decode("utf-8") if isinstance(value, bytes) else value
+            except UnicodeDecodeError as error:
+                window.rejects.append(Reject(first + row + 1, f"the text must be UTF-8: {error.reason}", own_ids[row]))
+                continue
+            if not isinstance(text, str):
+                reason = _not_a_text(self._columns.text, text)
+                window.rejects.append(Reject(first + row + 1, reason, own_ids[row]))
+                continue
+            kept.append(row)
+            window.texts.append(text)
+        window.table = table if len(kept) == table.num_rows else table.take(kept)
+        return window
+
+
+def _not_a_text(column: str, value: object) -> str:
+    return f"the text must be a string, column {column!r} holds {shown(value)}"

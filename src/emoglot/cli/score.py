@@ -1,0 +1,78 @@
+"""`emoglot score`: files of any size in, the same rows with scores out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from emoglot.cli import options
+from emoglot.cli.output import kept_when_interrupted, note, progress_bars
+from emoglot.errors import RejectedRowsError
+
+if TYPE_CHECKING:
+    from emoglot.batch.source import Source, Window
+
+_PAUSE = 30.0  # seconds between lines where there is no bar
+
+
+def score(
+    source: Annotated[str, typer.Argument(metavar="IN", help="A CSV, TSV, JSONL, Parquet or text file; - for stdin.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="A CSV, TSV, JSONL or Parquet file; - for stdout.")],
+    text_column: Annotated[str, typer.Option(help="The column with the text.")] = "text",
+    id_column: Annotated[str | None, typer.Option(help="The column that names a row in the list of rejects.")] = None,
+    language: Annotated[str | None, typer.Option(help="The language of all texts, for its thresholds.")] = None,
+    language_column: Annotated[str | None, typer.Option(help="The column with the language of each text.")] = None,
+    prefix: Annotated[str, typer.Option(help="What our columns begin with, such as emoglot_.")] = "",
+    in_format: Annotated[str | None, typer.Option(help="csv, tsv, jsonl, parquet or txt, if IN does not tell.")] = None,
+    out_format: Annotated[str | None, typer.Option(help="csv, tsv, jsonl or parquet, if OUT does not tell.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a job that was killed.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes of two threads; by default for all cores.")] = None,
+    model: options.Model = None,
+    encoder: options.EncoderOption = None,
+) -> None:
+    """Score every text of a file; the other columns are kept, and the order of rows."""
+    from emoglot.batch.formats import format_of
+    from emoglot.batch.score import score_file
+    from emoglot.batch.scoring import Model, default_jobs
+    from emoglot.batch.source import Columns
+
+    place = Model(model, encoder, language, language_column)
+    with kept_when_interrupted("every window that was written (give --resume)"), progress_bars(_PAUSE) as update:
+        tally = score_file(
+            source,
+            target,
+            format_of(source, in_format),
+            format_of(target, out_format),
+            Columns(text_column, id_column, language_column),
+            place,
+            place.load().labels_,
+            prefix=prefix,
+            jobs=jobs or default_jobs(),
+            resume=resume,
+            overwrite=overwrite,
+            on_window=_Speed(update).on_window,
+        )
+    note(f"{tally.rows - tally.rejected} rows scored")
+    if tally.rejected:
+        where = f": {tally.rejects}" if tally.rejects else ""
+        raise RejectedRowsError(f"{tally.rejected} of {tally.rows} rows could not be scored{where}")
+
+
+class _Speed:
+    """Tells the bar how fast it goes."""
+
+    def __init__(self, update: Callable[..., None]) -> None:
+        self._update = update
+        self._began = time.perf_counter()
+        self._texts = 0
+
+    def on_window(self, window: Window, source: Source) -> None:
+        """Take a window that is written into account."""
+        self._texts += len(window.texts)
+        done, total = source.progress()
+        rate = self._texts / (time.perf_counter() - self._began)
+        self._update("scoring", done, total or done + 1, f"{self._texts:,} texts, {rate:,.0f} a second")
