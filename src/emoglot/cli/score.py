@@ -10,11 +10,12 @@ import typer
 
 from emoglot.cli import options
 from emoglot.cli.output import kept_when_interrupted, note, progress_bars
-from emoglot.errors import RejectedRowsError
+from emoglot.errors import RejectedRowsError, UsageError
 
 if TYPE_CHECKING:
     from emoglot.batch.source import Source, Window
 
+LOCAL, RAY = "local", "ray"
 _PAUSE = 30.0  # seconds between lines where there is no bar
 
 
@@ -31,6 +32,8 @@ def score(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a job that was killed.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes of two threads; by default for all cores.")] = None,
+    engine: Annotated[str, typer.Option(help="local, or ray for a cluster; then IN may be a folder or URL.")] = "local",
+    address: Annotated[str | None, typer.Option(help="The address of a Ray cluster, such as ray://head:10001.")] = None,
     model: options.Model = None,
     encoder: options.EncoderOption = None,
 ) -> None:
@@ -41,13 +44,22 @@ def score(
     from emoglot.batch.source import Columns
 
     place = Model(model, encoder, language, language_column)
+    columns = Columns(text_column, id_column, language_column)
+    formats = format_of(source, in_format), format_of(target, out_format)
+    if engine == RAY:
+        from emoglot.batch.cluster import score_on_ray
+
+        kinds = formats[0].kind, formats[1].kind
+        score_on_ray(source, target, *kinds, columns, place, prefix=prefix, address=address, actors=jobs)
+        return
+    if engine != LOCAL:
+        raise UsageError(f"an engine is {LOCAL} or {RAY}, got {engine!r}")
     with kept_when_interrupted("every window that was written (give --resume)"), progress_bars(_PAUSE) as update:
         tally = score_file(
             source,
             target,
-            format_of(source, in_format),
-            format_of(target, out_format),
-            Columns(text_column, id_column, language_column),
+            *formats,
+            columns,
             place,
             place.load().labels_,
             prefix=prefix,

@@ -1,0 +1,122 @@
+"""The same scoring on a Ray cluster: Ray reads, distributes, retries and writes; ours is what happens to a batch."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute, fs
+from pyarrow import csv as arrow_csv
+
+from emoglot.batch.formats import CSV, JSONL, PARQUET, TEXT
+from emoglot.batch.frame import LABELS, score_frame
+from emoglot.batch.scoring import Model
+from emoglot.batch.source import WINDOW_ROWS, Columns
+from emoglot.errors import DataError, MissingExtraError, UsageError
+
+try:
+    import ray
+    import ray.data
+except ImportError as missing:
+    raise MissingExtraError(missing.name or "ray", "ray", "scoring on a cluster") from missing
+
+WRITTEN = (CSV, JSONL, PARQUET)
+SUCCESS = "_SUCCESS"  # as Hadoop and Spark call the file that says: all is there
+
+
+class Scorer:
+    """An actor: it loads the model once, and scores batch after batch."""
+
+    def __init__(self, model: Model, columns: Columns, prefix: str) -> None:
+        self._model = model.load()
+        self._language = model.language
+        self._columns = columns
+        self._prefix = prefix
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        """Add the scores; a row without a text gets none."""
+        return score_frame(batch, self._columns.text, model=self._model, language=self._language, prefix=self._prefix)
+
+
+def score_on_ray(
+    source: str,
+    target: str,
+    source_kind: str,
+    target_kind: str,
+    columns: Columns,
+    model: Model,
+    *,
+    prefix: str = "",
+    address: str | None = None,
+    actors: int | None = None,
+) -> None:
+    """Score files that every machine of a cluster can read into a folder of files; `_SUCCESS` says that all are there.
+
+    Source and target are paths or URLs such as s3://bucket/posts; the source may be a folder.
+    """
+    if model.language_column is not None:
+        raise UsageError("the language of each row is not used on a cluster: give --language, or score each apart")
+    if target_kind not in WRITTEN:
+        raise UsageError(f"on a cluster, write one of {', '.join(WRITTEN)}, got {target_kind}")
+    system, folder = _located(target)
+    if system.get_file_info(folder).type != fs.FileType.NotFound:
+        raise UsageError(f"{target} exists already: give another name")
+    if not ray.is_initialized():
+        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
+    ray.data.DataContext.get_current().execution_options.preserve_order = True
+    # As many actors as there is room for, unless it was said; they come and go with the machines.
+    pool = ray.data.ActorPoolStrategy(size=actors) if actors else ray.data.ActorPoolStrategy(min_size=1)
+    scored = _read(source, source_kind, columns).map_batches(
+        Scorer,
+        batch_format="pyarrow",
+        batch_size=WINDOW_ROWS,
+        fn_constructor_args=(model, columns, prefix),
+        compute=pool,
+        num_cpus=1,
+        scheduling_strategy="SPREAD",  # over machines, not first all cores of one
+    )
+    if target_kind == CSV:
+        scored = scored.map_batches(_join_labels, fn_args=(f"{prefix}{LABELS}",), batch_format="pyarrow")
+    write = {PARQUET: scored.write_parquet, JSONL: scored.write_json, CSV: scored.write_csv}[target_kind]
+    write(target)
+    with system.open_output_stream(f"{folder}/{SUCCESS}"):
+        pass
+
+
+def _join_labels(batch: pa.Table, column: str) -> pa.Table:
+    """Write lists as CSV can."""
+    place = batch.column_names.index(column)
+    return batch.set_column(place, column, compute.binary_join(batch.column(column), ","))
+
+
+def _read(source: str, kind: str, columns: Columns) -> Any:
+    if kind == PARQUET:
+        return ray.data.read_parquet(source)
+    if kind == JSONL:
+        return ray.data.read_json(source)  # through Arrow, which takes "007" for text
+    if kind == TEXT:
+        return ray.data.read_text(source).rename_columns({"text": columns.text})
+    parsing = arrow_csv.ParseOptions(delimiter="," if kind == CSV else "\t", newlines_in_values=True)
+    names = _header(source, parsing)
+    columns.check(names)
+    # As on one machine, cells are passed on as they are written: 007 stays 007.
+    as_written = arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
+    return ray.data.read_csv(source, parse_options=parsing, convert_options=as_written)
+
+
+def _located(name: str) -> tuple[fs.FileSystem, str]:
+    return fs.FileSystem.from_uri(name) if "://" in name else (fs.LocalFileSystem(), str(Path(name).resolve()))
+
+
+def _header(source: str, parsing: Any) -> list[str]:
+    system, path = _located(source)
+    if system.get_file_info(path).type == fs.FileType.Directory:
+        inside = system.get_file_info(fs.FileSelector(path, recursive=True))
+        path = min((info.path for info in inside if info.type == fs.FileType.File), default=path)
+    try:
+        with system.open_input_stream(path) as stream:
+            return list(arrow_csv.open_csv(stream, parse_options=parsing).schema.names)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{source} can't be read: {error}") from error
