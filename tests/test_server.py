@@ -499,7 +499,7 @@ def test_the_embedded_model_lists_its_languages(tmp_path):
 
 def test_a_port_in_use_or_a_missing_model_is_told(tmp_path, service):
     port = str(urlsplit(service.url).port)
-    for options, message in ((["--port", port], "in use"), (["--model", str(tmp_path / "none")], "none")):
+    for options, message in ((["--port", port], "in use"), (["--model", str(tmp_path / "none")], "error: there is no")):
         with pytest.raises(AssertionError, match=message), running(tmp_path, *options):
             pass
 

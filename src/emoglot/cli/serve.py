@@ -16,6 +16,7 @@ def serve(**given: Any) -> None:
     """Answer over HTTP, and show a page at /; every option is also an environment variable, such as EMOGLOT_PORT."""
     settings = Settings(**given)
     try:
+        import emoglot.server.app  # noqa: F401 - what is missing is told here, and not by a worker
         from emoglot.server.run import run
     except ImportError as missing:
         raise MissingExtraError(missing.name or "fastapi", "serve", "the service") from missing

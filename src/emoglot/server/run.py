@@ -7,6 +7,7 @@ import tempfile
 
 import uvicorn
 
+from emoglot.model import load
 from emoglot.server.metrics import SHARED_FOLDER
 from emoglot.server.protocol import LimitedProtocol
 from emoglot.server.settings import Settings
@@ -14,6 +15,7 @@ from emoglot.server.settings import Settings
 
 def run(settings: Settings) -> None:
     """Serve until a signal comes; then no request that was accepted is lost."""
+    load(settings.model_folder, encoder=settings.encoder or None)  # a model that is no good is told in a sentence
     os.environ.update(settings.to_environment())  # worker processes read it there
     with tempfile.TemporaryDirectory() as folder:
         if settings.workers > 1:
