@@ -84,7 +84,7 @@ def _groups(report: Report) -> Any:
     axes.plot([], [], **_PAPER)
     axes.set_xticks(range(len(columns)), [column.name for column in columns])
     axes.set_ylabel("macro-F1")
-    axes.legend(fontsize=8, ncols=2, loc="lower right")
+    axes.legend(fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.08))  # below the bars
     return figure
 
 

@@ -156,8 +156,22 @@ def to_markdown(report: Report) -> str:
     about = [f"# {experiment.title}", " / ".join(_FIGURE_NAMES[name] for name in experiment.figures) + ", in percent."]
     about += [experiment.note] if experiment.note else []
     about += [_how_measured(report), table]
+    about += [_class_table(report)] if experiment.plot == "classes" else []
     about += [f"{name}: not run, {reason}" for name, reason in report.missing.items()]
     return "\n\n".join(about) + "\n"
+
+
+def _class_table(report: Report) -> str:
+    """List F1 of each label."""
+    lines = []
+    for (name, column), measured in report.cells.items():
+        seeds = measured.metrics[CHOSEN]
+        found = {
+            label: np.array([100 * metrics.per_class[label].f1 for metrics in seeds]) for label in seeds[0].per_class
+        }
+        lines += [f"| label | {name}, {column} |", "| --- | --- |"]
+        lines += [f"| {label} | {_number(values)} |" for label, values in found.items()]
+    return "\n".join(lines)
 
 
 _FIGURE_NAMES = {"macro_f1": "macro-F1", "micro_f1": "micro-F1", "jaccard": "Jaccard"}
