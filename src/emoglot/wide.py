@@ -21,9 +21,9 @@ from emoglot.labels import UNKNOWN, Targets
 from emoglot.text import UNREAD
 
 # Odd multipliers near 2^64 divided by the golden ratio and by √2: their powers spread over all 64 bits.
-_BASE = np.uint64(0x9E3779B97F4A7C15)
-_MIXER = np.uint64(0xB504F333F9DE6485)
-_CHARACTERS = np.uint64(1 << 63)
+BASE = np.uint64(0x9E3779B97F4A7C15)
+MIXER = np.uint64(0xB504F333F9DE6485)
+CHARACTERS = np.uint64(1 << 63)
 _SPACE = ord(" ")
 _UNREAD = re.compile("|".join(UNREAD))
 
@@ -156,7 +156,7 @@ def count_ngrams(texts: Sequence[str], config: WideConfig) -> Counts:
     letters, owner = _letters(texts)
     hashes = [*_word_hashes(letters, owner, config.word_ngrams), *_char_hashes(letters, owner, config.char_ngrams)]
     rows = np.concatenate([np.empty(0, np.int64), *(row for _, row in hashes)])
-    mixed = np.concatenate([np.empty(0, np.uint64), *(value for value, _ in hashes)]) * _MIXER
+    mixed = np.concatenate([np.empty(0, np.uint64), *(value for value, _ in hashes)]) * MIXER
     # The high bits of a product are the well mixed ones.
     buckets = (mixed >> np.uint64(32)).astype(np.int64) % config.buckets
     places = (rows * config.buckets + buckets) << 8 | (mixed >> np.uint64(56)).astype(np.int64)
@@ -212,7 +212,7 @@ def _word_hashes(
     word_owner = owner[starts]
     result, run = [(words, word_owner)], words
     for length in range(2, longest + 1):
-        run = run[:-1] * _MIXER + words[length - 1 :]
+        run = run[:-1] * MIXER + words[length - 1 :]
         same_text = word_owner[length - 1 :] == word_owner[: len(run)]
         result.append((run[same_text], word_owner[length - 1 :][same_text]))
     return result
@@ -228,18 +228,18 @@ def _char_hashes(
     for length in range(2, longest + 1):
         if len(letters) < length:
             break
-        window = window[:-1] * _BASE + letters[length - 1 :]
+        window = window[:-1] * BASE + letters[length - 1 :]
         first = np.arange(len(window))
         has_inner_space = spaces_before[first + length - 1] != spaces_before[first + 1]
         is_empty = (letters[first] == _SPACE) & (letters[first + 1] == _SPACE)  # where two texts meet
         kept = first[~has_inner_space & ~is_empty]
         # Characters are told apart from words by a bit of their own in the hash.
-        result.append((window[kept] ^ _CHARACTERS, owner[kept]))
+        result.append((window[kept] ^ CHARACTERS, owner[kept]))
     return result
 
 
 def _powers(count: int) -> NDArray[np.uint64]:
-    return np.concatenate([[np.uint64(1)], np.full(count - 1, _BASE, dtype=np.uint64)]).cumprod(dtype=np.uint64)
+    return np.concatenate([[np.uint64(1)], np.full(count - 1, BASE, dtype=np.uint64)]).cumprod(dtype=np.uint64)
 
 
 def _import_sklearn() -> tuple[Any, Any]:

@@ -15,6 +15,7 @@ from emoglot.cli import (
     distill,
     encoders,
     evaluate,
+    export,
     languages,
     predict,
     project,
@@ -41,6 +42,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("calibrate")(calibrate.calibrate)
 app.command("distill")(distill.distill)
 app.command("project")(project.project)
+app.command("export")(export.export)
 app.command("languages")(languages.languages)
 app.command("reproduce")(reproduce.reproduce)
 app.command("tune")(tune.tune)

@@ -1,0 +1,245 @@
+"""Exports a whole model so that other languages can run it: two ONNX graphs, a tokenizer, and the rest as JSON.
+
+exported/
+├── emoglot.json       labels, thresholds, and every step before, between and after the graphs
+├── tokenizer.json     for the tokenizers library, which many languages have
+├── encoder.onnx       token ids → one vector per token
+├── head.onnx          vectors → logits and attention; any number of texts and tokens
+├── wide.safetensors   the n-grams, where the model has them
+├── examples.jsonl     texts with what each step must give, to check a port by
+└── README.md
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from emoglot import text, wide
+from emoglot._version import __version__
+from emoglot.encoders import Encoder
+from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description, OnnxEncoder
+from emoglot.errors import EncoderError, UsageError
+from emoglot.features import extract_features
+from emoglot.files import folder_in_the_making
+from emoglot.model import EmotionClassifier
+from emoglot.runtime import HeadRuntime, logits_of
+from emoglot.thresholds import NEVER
+
+FORMAT, FORMAT_VERSION = "emoglot-export", 1
+DESCRIPTION_FILE, ENCODER_FILE, HEAD_FILE = "emoglot.json", "encoder.onnx", "head.onnx"
+WIDE_FILE, EXAMPLES_FILE, CARD_FILE = "wide.safetensors", "examples.jsonl", "README.md"
+
+# Each shows something that a port may get wrong; the sentences are our own.
+EXAMPLES = (
+    "I am sooooo happy today!!! 😀😀😀😀",
+    "@maria ¿Qué   miedo?? https://example.org/x #NoPuedoMás",
+    "أنا خائف من الليل",
+    "मुझे बहुत गुस्सा आ रहा है",
+    "Fish &amp; chips at 19:30 for £12, 50% off",
+    "e\u0301galite\u0301 👩‍👩‍👧 ❤️",
+    "你好，世界",
+    "",
+)
+
+
+def export_model(model: EmotionClassifier, folder: Path, quantize: str = "none") -> Path:
+    """Write the folder whole or not at all."""
+    if folder.exists():
+        raise UsageError(f"{folder} exists already: give another --out")
+    state = model.state
+    with folder_in_the_making(folder) as draft:
+        encoder = _write_encoder(model.encoder, draft, quantize)
+        (draft / HEAD_FILE).write_bytes(state.graph)
+        if state.wide:
+            arrays = {**vars(state.wide.ngrams), "weights": state.wide.weights, "bias": state.wide.bias}
+            save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, draft / WIDE_FILE)
+        description = _describe(model, encoder)
+        # In ASCII: the patterns name surrogates, which UTF-8 can't hold.
+        (draft / DESCRIPTION_FILE).write_text(json.dumps(description, indent=1), encoding="utf-8")
+        (draft / EXAMPLES_FILE).write_text("".join(_examples(model, encoder)), encoding="utf-8")
+        (draft / CARD_FILE).write_text(_CARD, encoding="utf-8")
+    return folder
+
+
+def _write_encoder(encoder: Encoder, draft: Path, quantize: str) -> OnnxEncoder:
+    """Take over an encoder that is ONNX already, or make one of it."""
+    scratch = draft / "encoder"
+    if isinstance(encoder, OnnxEncoder):
+        if quantize != "none" and not encoder.description.quantized:
+            raise UsageError(f"{encoder.name} is exported as it is: --quantize is for encoders of the hub")
+        shutil.copytree(encoder.folder, scratch)
+    else:
+        from emoglot.encoders.export import export_encoder
+        from emoglot.encoders.hub import HubEncoder
+
+        if not isinstance(encoder, HubEncoder):
+            raise EncoderError(f"the encoder {encoder.name!r} has no network that could be exported")
+        export_encoder(encoder, scratch, encoder.name, quantize)
+    exported = OnnxEncoder(scratch)
+    shutil.copy(scratch / MODEL_FILE, draft / ENCODER_FILE)
+    shutil.copy(scratch / TOKENIZER_FILE, draft / TOKENIZER_FILE)
+    shutil.rmtree(scratch)
+    return exported
+
+
+def _describe(model: EmotionClassifier, encoder: OnnxEncoder) -> dict[str, Any]:
+    state = model.state
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "emoglot": __version__,
+        "task": state.config.task,
+        "labels": list(state.labels),
+        "thresholds": _finite(state.thresholds),
+        "language_thresholds": {code: _finite(values) for code, values in state.language_thresholds.items()},
+        "normalisation": _normalisation(),
+        "tokenizer": {"file": TOKENIZER_FILE, "max_tokens": encoder.description.max_tokens},
+        "encoder": _encoder(encoder.description),
+        "head": {
+            "file": HEAD_FILE,
+            "inputs": {
+                "vectors": "float32 (texts, tokens, dim): the vectors of each text, then zeros",
+                "lengths": "int64 (texts): its tokens; a text without any is left out, and all its scores are 0",
+            },
+            "outputs": {"logits": "float32 (texts, labels)", "attention": "float32 (texts, tokens), sums to 1"},
+        },
+        "wide": _wide(state.wide) if state.wide else None,
+        "score": "1 / (1 + exp(-logit))",
+        "unreadable": "if more than half of the letters lie in tokens whose vectors are all zeros, all scores are 0",
+        "choose": "the highest score"
+        if state.config.single_label
+        else "every label whose score is at least its threshold; null is never",
+    }
+
+
+def _finite(thresholds: Any) -> list[float | None]:
+    return [None if value == NEVER else float(value) for value in thresholds]
+
+
+def _normalisation() -> dict[str, Any]:
+    patterns = {
+        "entity": text.ENTITY,
+        "unwanted": text.UNWANTED,
+        "irregular_space": text.IRREGULAR_SPACE,
+        "long_mark": text.LONG_MARK,
+        "long_letter": text.LONG_LETTER,
+        "repeated_sign": text.REPEATED_SIGN,
+        "not_a_sign": text.NOT_A_SIGN,
+        "repeated_emoji": text.REPEATED_EMOJI,
+    }
+    return {
+        "version": text.NORMALISATION_VERSION,
+        "until": "the steps are run in order, again and again, until a whole pass changes nothing",
+        "steps": [
+            "decode HTML entities (entity), and those that decoding brings to light",
+            "drop what matches unwanted; a pair of surrogates becomes its character",
+            "compose (Unicode NFC)",
+            "what matches irregular_space becomes one space, or nothing at either end",
+            "of three or more of one mark (long_mark), keep two",
+            "of three or more of one letter with its marks (long_letter), keep two",
+            "of a repeated sign (repeated_sign, unless not_a_sign) keep one; several dots become …",
+            "each token that matches a kind becomes its placeholder, set apart by spaces; emoji are set apart; "
+            "a hashtag is parted into # and its words, CamelCase and snake_case too",
+            "of three or more of one emoji with spaces between (repeated_emoji), keep two",
+        ],
+        "placeholders": list(text.PLACEHOLDERS),
+        "kinds": dict(text.KINDS),
+        "patterns": {name: pattern.pattern for name, pattern in patterns.items()},
+        "dialect": "regular expressions as Python's re reads them",
+    }
+
+
+def _encoder(description: Description) -> dict[str, Any]:
+    layouts = {
+        "padded": "ids and mask, int64 (texts, tokens), 0 after a text's end → (texts, tokens, dim)",
+        "ragged": "ids of all texts one after another, int32 (tokens), and where each begins, and the end, "
+        "int64 (texts + 1) → (tokens, dim)",
+    }
+    return {
+        "file": ENCODER_FILE,
+        "name": description.name,
+        "dim": description.dim,
+        "layout": description.layout,
+        "inputs": list(description.input_names),
+        "output": description.output_name,
+        "meaning": layouts[description.layout],
+        "quantized": description.quantized,
+        "then": "leave out the vectors of special tokens, and round the rest to float16, as the head was trained on"
+        + (
+            "; run each text by itself, since int8 activations are scaled to the batch" if description.quantized else ""
+        ),
+    }
+
+
+def _wide(channel: wide.WideChannel) -> dict[str, Any]:
+    """Describe the n-grams so that they can be hashed elsewhere."""
+    return {
+        "file": WIDE_FILE,
+        "word_ngrams": channel.config.word_ngrams,
+        "char_ngrams": channel.config.char_ngrams,
+        "buckets": channel.config.buckets,
+        "unread": list(text.UNREAD),
+        "base": str(wide.BASE),
+        "mixer": str(wide.MIXER),
+        "characters": str(wide.CHARACTERS),
+        "known_little": wide.KNOWN_LITTLE,
+        "known_enough": wide.KNOWN_ENOUGH,
+        "full_say": wide.FULL_SAY,
+        "arithmetic": "unsigned, modulo 2^64; numbers of that size are strings here",
+        "steps": [
+            "of the normalised text, leave out what is unread, fold case, put spaces around every character of Unicode "
+            "category P or S, and split at white space into words; a character is its code point",
+            "hash of a word: the sum of character × base^place, places from 0; of a run of words: hash × mixer + next",
+            "word n-grams: runs of 1 to word_ngrams words",
+            "character n-grams: windows of 2 to char_ngrams characters of the words written with one space before, "
+            "between and after them, that hold no space but at their ends; hash: hash × base + next character, from "
+            "the first character; at last XOR characters",
+            "of each hash × mixer: bucket = (its bits 32 to 63) mod buckets, sign = its bits 56 to 63",
+            "count equal (bucket, sign) in a text; it is known if signs[bucket] is the sign and idf[bucket] > 0",
+            "value = (1 + ln count) × (idf[bucket] if known, else unknown_idf), divided by the root of the sum of "
+            "squares of all values of the text",
+            "wide logits = bias + the sum of value × weights[bucket] over what is known; share known = the sum of its "
+            "squared values",
+            "say = full_say × clip((share known - known_little) / (known_enough - known_little), 0, 1)",
+            "logits = (1 - say) × the head's + say × the wide logits",
+        ],
+    }
+
+
+def _examples(model: EmotionClassifier, encoder: OnnxEncoder) -> Sequence[str]:
+    """Give what each step makes of a text."""
+    state, head = model.state, HeadRuntime(model.state.graph)
+    lines = []
+    for given in EXAMPLES:
+        normalised = text.normalise_text(given)
+        features = extract_features(encoder, [normalised])
+        logits = head.logits(features)
+        joined = logits_of(head, state.wide, features, [normalised])
+        (prediction,) = model.predict([given])
+        record = {
+            "text": given,
+            "normalised": normalised,
+            "ids": encoder.tokenizer.encode(normalised).ids,
+            "head": [float(value) if np.isfinite(value) else None for value in logits[0]],
+            "logits": [float(value) if np.isfinite(value) else None for value in joined[0]],
+            "scores": list(prediction.scores.values()),
+            "labels": list(prediction.labels),
+        }
+        lines.append(json.dumps(record, ensure_ascii=False) + "\n")
+    return lines
+
+
+_CARD = """# An exported emoglot model
+
+`emoglot.json` says how to run it, step by step: normalise, tokenise (`tokenizer.json`), `encoder.onnx`, `head.onnx`,
+the n-grams (`wide.safetensors`, if it is there), scores, labels. `examples.jsonl` has texts with what each step must
+give: a port is right when it gives the same. The graphs need nothing but ONNX's standard operators, and take any number
+of texts and tokens.
+"""
