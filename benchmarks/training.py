@@ -34,7 +34,7 @@ def make_labelled() -> Labelled:
     )
     places = np.stack([np.zeros(ROWS, np.int64), ends - lengths, ends], axis=1)
     targets = (random.random((ROWS, LABELS)) < 0.2).astype(np.int8)
-    return Labelled(Features((segment,), places, DIM), targets)
+    return Labelled(Features((segment,), places, DIM), targets, ("made",) * ROWS)
 
 
 class PlainHead(nn.Module):

@@ -31,6 +31,7 @@ def make_xlmr(
     vocabulary: int = 8000,
     hidden: int = 128,
     layers: int = 2,
+    heads: int = 4,
     max_tokens: int = 512,
 ) -> Path:
     """Write tokenizer and network to a folder, as `transformers` loads them."""
@@ -42,7 +43,7 @@ def make_xlmr(
         vocab_size=len(tokenizer),
         hidden_size=hidden,
         num_hidden_layers=layers,
-        num_attention_heads=4,
+        num_attention_heads=heads,
         intermediate_size=4 * hidden,
         max_position_embeddings=max_tokens + 2,  # positions are numbered from 2
         pad_token_id=1,
