@@ -413,3 +413,12 @@ def test_a_frame_comes_back_with_scores(library, local):
 def test_what_is_no_frame_is_refused(local):
     with pytest.raises(DataError, match="got list"):
         emoglot.score_frame(["a"], model=local)
+
+
+def test_a_frame_of_pandas_needs_no_pyarrow(model_folder):
+    program = (
+        "import sys; sys.modules['pyarrow'] = None; import emoglot;"
+        "import emoglot.batch.frame; print('pyarrow.lib' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

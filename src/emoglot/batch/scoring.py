@@ -7,18 +7,20 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.batch.source import Window
 from emoglot.model import EmotionClassifier, load
 from emoglot.workers import worker_number, worker_pool
 
+if TYPE_CHECKING:
+    from emoglot.batch.source import Window
+
 THREADS = 2  # of a process: a third has little left to do, as much of the work on a text is Python's
 
-Scored = tuple[Window, NDArray[np.float32], NDArray[np.bool_]]
+Scored = tuple["Window", NDArray[np.float32], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
