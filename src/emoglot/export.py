@@ -29,8 +29,8 @@ from emoglot.errors import EncoderError, UsageError
 from emoglot.features import extract_features
 from emoglot.files import folder_in_the_making
 from emoglot.model import EmotionClassifier
+from emoglot.persist import listed
 from emoglot.runtime import HeadRuntime, logits_of
-from emoglot.thresholds import NEVER
 
 FORMAT, FORMAT_VERSION = "emoglot-export", 1
 DESCRIPTION_FILE, ENCODER_FILE, HEAD_FILE = "emoglot.json", "encoder.onnx", "head.onnx"
@@ -97,8 +97,8 @@ def _describe(model: EmotionClassifier, encoder: OnnxEncoder) -> dict[str, Any]:
         "emoglot": __version__,
         "task": state.config.task,
         "labels": list(state.labels),
-        "thresholds": _finite(state.thresholds),
-        "language_thresholds": {code: _finite(values) for code, values in state.language_thresholds.items()},
+        "thresholds": listed(state.thresholds),
+        "language_thresholds": {code: listed(values) for code, values in state.language_thresholds.items()},
         "normalisation": _normalisation(),
         "tokenizer": {"file": TOKENIZER_FILE, "max_tokens": encoder.description.max_tokens},
         "encoder": _encoder(encoder.description),
@@ -117,10 +117,6 @@ def _describe(model: EmotionClassifier, encoder: OnnxEncoder) -> dict[str, Any]:
         if state.config.single_label
         else "every label whose score is at least its threshold; null is never",
     }
-
-
-def _finite(thresholds: Any) -> list[float | None]:
-    return [None if value == NEVER else float(value) for value in thresholds]
 
 
 def _normalisation() -> dict[str, Any]:

@@ -141,8 +141,8 @@ def _describe(state: ModelState, version: str) -> dict[str, Any]:
         "version": FORMAT_VERSION,
         "emoglot": version,
         "labels": list(state.labels),
-        "thresholds": _to_json(state.thresholds),
-        "language_thresholds": {name: _to_json(values) for name, values in state.language_thresholds.items()},
+        "thresholds": listed(state.thresholds),
+        "language_thresholds": {name: listed(values) for name, values in state.language_thresholds.items()},
         "encoder": {"name": state.encoder_name, "fingerprint": state.encoder_fingerprint},
         "normalisation": NORMALISATION_VERSION,
         "config": state.config.to_dict(),
@@ -151,7 +151,7 @@ def _describe(state: ModelState, version: str) -> dict[str, Any]:
     }
 
 
-def _to_json(thresholds: NDArray[np.float64]) -> list[float | None]:
+def listed(thresholds: NDArray[np.float64]) -> list[float | None]:
     """List thresholds; JSON has no infinity, so a label that is never predicted has none."""
     return [None if value == NEVER else float(value) for value in thresholds]
 
@@ -238,7 +238,7 @@ def _check_state(state: ModelState, description: Mapping[str, Any], folder: Path
             raise ModelError(f"{folder}: there must be one threshold for each of {width} labels")
         finite = thresholds[thresholds != NEVER]
         if not ((finite >= 0) & (finite <= 1)).all():
-            raise ModelError(f"{folder}: thresholds must be in [0, 1] or null, got {_to_json(thresholds)}")
+            raise ModelError(f"{folder}: thresholds must be in [0, 1] or null, got {listed(thresholds)}")
     if description.get("normalisation") != NORMALISATION_VERSION:
         raise ModelError(
             f"{folder} was trained on normalisation {description.get('normalisation')}, "

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import compute, fs
 from pyarrow import csv as arrow_csv
 
-from emoglot.batch.formats import CSV, JSONL, PARQUET, TEXT
+from emoglot.batch.formats import CSV, JSONL, PARQUET, TEXT, delimiter_of
 from emoglot.batch.frame import LABELS, score_frame
 from emoglot.batch.scoring import Model
 from emoglot.batch.source import WINDOW_ROWS, Columns
@@ -98,7 +98,7 @@ def _read(source: str, kind: str, columns: Columns) -> Any:
         return ray.data.read_json(source)  # through Arrow, which takes "007" for text
     if kind == TEXT:
         return ray.data.read_text(source).rename_columns({"text": columns.text})
-    parsing = arrow_csv.ParseOptions(delimiter="," if kind == CSV else "\t", newlines_in_values=True)
+    parsing = arrow_csv.ParseOptions(delimiter=delimiter_of(kind), newlines_in_values=True)
     names = _header(source, parsing)
     columns.check(names)
     # As on one machine, cells are passed on as they are written: 007 stays 007.

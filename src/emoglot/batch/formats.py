@@ -43,6 +43,11 @@ class Format:
         return buffer.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
+def delimiter_of(kind: str) -> str:
+    """Say what stands between the cells of a line."""
+    return "," if kind == CSV else "\t"
+
+
 def format_of(name: str, given: str | None) -> Format:
     """Tell the format of a file from its name, or take the kind that was given."""
     path = Path(name)

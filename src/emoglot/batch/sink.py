@@ -15,12 +15,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from emoglot.batch.formats import CSV, JSONL, PARQUET, TEXT, Format
+from emoglot.batch.formats import JSONL, PARQUET, TEXT, Format, delimiter_of
+from emoglot.batch.frame import LABELS
 from emoglot.batch.source import Window
 from emoglot.errors import DataError, UsageError
 from emoglot.labels import names_where
 
-LABELS = "labels"
 DIGITS = 5  # after the point: scores of two machines differ in the seventh
 
 
@@ -60,7 +60,7 @@ class Sink:
 
     @property
     def _delimiter(self) -> str:
-        return "," if self.format.kind == CSV else "\t"
+        return delimiter_of(self.format.kind)
 
     def encode(self, window: Window, scores: NDArray[np.float32], chosen: NDArray[np.bool_]) -> bytes:
         """Give the piece of the file that a window becomes."""

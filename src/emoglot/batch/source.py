@@ -13,7 +13,7 @@ from typing import IO, Any, Protocol
 import pyarrow as pa
 from pyarrow import parquet
 
-from emoglot.batch.formats import CSV, JSONL, PARQUET, STANDARD, TEXT, Format, check_readable
+from emoglot.batch.formats import JSONL, PARQUET, STANDARD, TEXT, Format, check_readable, delimiter_of
 from emoglot.batch.records import Numbered, Record, csv_records, json_records, text_records
 from emoglot.data.cells import shown
 from emoglot.data.lines import MalformedLineError
@@ -109,7 +109,7 @@ class StreamSource:
             return text_records(stream, self._columns.text)
         if format.kind == JSONL:
             return json_records(stream)
-        self.columns, records = csv_records(stream, "," if format.kind == CSV else "\t")
+        self.columns, records = csv_records(stream, delimiter_of(format.kind))
         repeated = {name for name in self.columns if self.columns.count(name) > 1}
         if repeated:
             raise MalformedLineError(f"columns must differ from one another, {sorted(repeated)[0]!r} is there twice")

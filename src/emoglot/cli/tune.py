@@ -54,7 +54,7 @@ def tune(
     try:
         from emoglot.tuning.space import PAPER, read_space
         from emoglot.tuning.study import Search, run_study
-        from emoglot.tuning.summary import write_summary
+        from emoglot.tuning.summary import BEST, write_summary
     except ImportError as missing:
         raise MissingExtraError(missing.name or "optuna", "tune", "searching for settings") from missing
     from emoglot.encoders.store import cache_folder
@@ -70,7 +70,7 @@ def tune(
     reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
     searched = read_space(space or PAPER, settings)
     training_data, validation_data = options.read_training(recipe, data, train or [], validation or [], reading)
-    _check_out(out)
+    _check_out(out, STORAGE_FILE, BEST)
     search = Search(
         encoder=encoder,
         cache=cache or cache_folder() / "features",
@@ -92,10 +92,10 @@ def tune(
         typer.echo(str(path))
 
 
-def _check_out(out: Path) -> None:
+def _check_out(out: Path, *ours: str) -> None:
     """Make the folder, refusing one in which other things lie."""
     out.mkdir(parents=True, exist_ok=True)
-    if any(out.iterdir()) and not any((out / name).exists() for name in (STORAGE_FILE, "best.toml")):
+    if any(out.iterdir()) and not any((out / name).exists() for name in ours):
         raise UsageError(f"{out} is not empty and not the folder of a search: choose another --out")
 
 

@@ -106,14 +106,13 @@ class Label(BaseModel):
     of: list[str] | None = Field(default=None, description="The two primary emotions that a dyad is made of.")
 
     @classmethod
-    def of_name(cls, name: str, threshold: float) -> Label:
+    def of_name(cls, name: str, threshold: float | None) -> Label:
         """Place a label on the wheel, if it belongs there."""
-        finite = threshold if threshold < float("inf") else None
         if name in OPPOSITES:
-            return cls(id=name, threshold=finite, kind="primary", opposite=OPPOSITES[name])
+            return cls(id=name, threshold=threshold, kind="primary", opposite=OPPOSITES[name])
         if name in DYADS:
-            return cls(id=name, threshold=finite, kind="dyad", of=list(DYADS[name]))
-        return cls(id=name, threshold=finite, kind="other")
+            return cls(id=name, threshold=threshold, kind="dyad", of=list(DYADS[name]))
+        return cls(id=name, threshold=threshold, kind="other")
 
 
 class LanguageInfo(BaseModel):

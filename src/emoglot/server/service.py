@@ -17,7 +17,7 @@ from emoglot.errors import DataError, ModelError
 from emoglot.labels import names_where
 from emoglot.languages import list_languages
 from emoglot.model import Prediction, TokenWeight, load
-from emoglot.persist import CARD_FILE
+from emoglot.persist import CARD_FILE, listed
 from emoglot.server.batcher import Batcher, Item
 from emoglot.server.metrics import Metrics
 from emoglot.server.schemas import Label, LanguageInfo, Limits, ModelResponse, PredictRequest
@@ -102,7 +102,7 @@ class Service:
         return ModelResponse(
             name=self.name,
             version=__version__,
-            labels=[Label.of_name(*pair) for pair in zip(state.labels, state.thresholds.tolist(), strict=True)],
+            labels=[Label.of_name(*pair) for pair in zip(state.labels, listed(state.thresholds), strict=True)],
             languages=languages,
             limits=Limits(texts=settings.max_texts, characters=settings.max_characters, body_bytes=settings.max_body),
             card=card.read_text(encoding="utf-8") if card.is_file() else "",
@@ -113,8 +113,7 @@ class Service:
         thresholds = state.thresholds_for(language)
         if thresholds is state.thresholds:
             return None
-        finite = [value if np.isfinite(value) else None for value in thresholds.tolist()]
-        return dict(zip(state.labels, finite, strict=True))
+        return dict(zip(state.labels, listed(thresholds), strict=True))
 
     def _thresholds(self, request: PredictRequest) -> NDArray[np.float64]:
         own = self._model.state.thresholds_for(request.language)
