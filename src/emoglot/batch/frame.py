@@ -34,11 +34,13 @@ def score_frame(
     names = list(given.column_names if kind == "pyarrow" else given.columns)
     if text_column not in names:
         raise DataError(f"the frame has no column {text_column!r}; it has {', '.join(map(repr, names))}")
+    model = model or load()
+    new = [f"{prefix}{name}" for name in (LABELS, *model.labels_)]
+    if taken := sorted(set(new) & set(names)):
+        raise UsageError(f"the frame has a column {taken[0]!r} already: give another prefix for ours")
     column = given[text_column]
     texts = [text if isinstance(text, str) else None for text in (column.to_pylist() if kind == "pyarrow" else column)]
-    added = _columns(texts, model or load(), language, prefix)
-    if taken := sorted(set(added) & set(names)):
-        raise UsageError(f"the frame has a column {taken[0]!r} already: give another prefix for ours")
+    added = dict(zip(new, _columns(texts, model, language), strict=True))
     if kind == "pandas":
         return given.assign(**added)  # type: ignore[no-any-return]
     if kind == "polars":
@@ -46,16 +48,15 @@ def score_frame(
     return _append(given, added)  # type: ignore[no-any-return]
 
 
-def _columns(texts: list[str | None], model: EmotionClassifier, language: str | None, prefix: str) -> dict[str, Any]:
+def _columns(texts: list[str | None], model: EmotionClassifier, language: str | None) -> list[Any]:
+    """Give the labels as lists, then the scores of each label."""
     known = np.array([text is not None for text in texts], dtype=bool)
     scores = np.full((len(texts), len(model.labels_)), np.nan, dtype=np.float32)
     found = score_texts(model, [text for text in texts if text is not None])
     scores[known] = found
     chosen = iter(model.decide(found, language))
     lists = [list(names_where(next(chosen), model.labels_)) if is_known else None for is_known in known]
-    return {f"{prefix}{LABELS}": lists} | {
-        f"{prefix}{label}": scores[:, place] for place, label in enumerate(model.labels_)
-    }
+    return [lists, *scores.T]
 
 
 def _polars(added: dict[str, Any]) -> dict[str, Any]:

@@ -139,7 +139,7 @@ def _add_api(app: FastAPI) -> None:
             raise _invalid(["threshold"], str(error)) from error
         return Response(to_json(answer), media_type="application/json")
 
-    # FastAPI describes it, but Starlette calls it: FastAPI's own way there takes as long as scoring a tweet.
+    # FastAPI describes it, but Starlette calls it: its own way there is several layers longer.
     app.state.described = described.routes
     app.add_route("/v1/predict", predict, methods=["POST"], include_in_schema=False)
 
