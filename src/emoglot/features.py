@@ -202,7 +202,7 @@ def _encode_segments(encoder: Encoder, texts: dict[bytes, str], report: Callable
 def _make_segment(keys: Sequence[bytes], parts: Sequence[Ragged], dim: int) -> Segment:
     tokens = Ragged.join(parts, dim)
     # float16 has 11 significant bits and ends at 65,504, far beyond any hidden state.
-    vectors = np.clip(tokens.vectors, -65504, 65504).astype(np.float16)
+    vectors = np.clip(tokens.vectors, -65504, 65504, out=tokens.vectors).astype(np.float16)
     return Segment(
         np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY_BYTES), tokens.splits, tokens.spans, vectors
     )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from emoglot.lanes import available_cores, in_order
 from emoglot.model import EmotionClassifier, load
 from emoglot.workers import worker_number, worker_pool
 
@@ -63,32 +63,24 @@ def score_windows(windows: Iterator[Window], model: Model, jobs: int) -> Iterato
             yield window, *_score(classifier, window.texts, model.languages(window))
         return
     with worker_pool(jobs, lambda news: None, _prepare, model) as submit:
-        waiting: deque[tuple[Window, Any]] = deque()
-        for window in windows:
-            waiting.append((window, submit(_score, window.texts, model.languages(window))))
-            if len(waiting) > jobs:  # one more than can be worked on, so that nobody waits for reading
-                done, future = waiting.popleft()
-                yield done, *future.result()
-        while waiting:
-            done, future = waiting.popleft()
-            yield done, *future.result()
+        # One more than can be worked on, so that nobody waits for reading.
+        for window, scored in in_order(
+            lambda window: submit(_score, window.texts, model.languages(window)), windows, ahead=jobs
+        ):
+            yield window, *scored
 
 
 def default_jobs() -> int:
     """Give as many processes as keep all cores busy."""
-    return max(1, len(_cores()) // THREADS)
+    return max(1, len(available_cores()) // THREADS)
 
 
 def _prepare(model: Model) -> EmotionClassifier:
     """Load the model in a worker that keeps to cores of its own."""
     first = worker_number() * THREADS
-    if own := _cores()[first : first + THREADS]:
+    if own := available_cores()[first : first + THREADS]:
         os.sched_setaffinity(0, own)
     return model.load()
-
-
-def _cores() -> list[int]:
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
 def _score(

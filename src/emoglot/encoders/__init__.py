@@ -25,6 +25,7 @@ __all__ = [
     "install_encoder",
     "list_encoders",
     "load_encoder",
+    "runs_beside_itself",
 ]
 
 # The model inside the package, and the encoder it reads: `load_encoder` knows that one by its name.
@@ -78,6 +79,11 @@ def load_encoder(name: str | os.PathLike[str] | Encoder) -> Encoder:
 def extended_fingerprints(encoder: Encoder) -> tuple[str, ...]:
     """Give the fingerprints of the older encoders that an encoder can stand in for."""
     return (encoder.description.extends or ()) if isinstance(encoder, OnnxEncoder) else ()
+
+
+def runs_beside_itself(encoder: Encoder) -> bool:
+    """Say whether several calls of an encoder at once are faster than one after another."""
+    return isinstance(encoder, OnnxEncoder) and encoder.runs_beside_itself
 
 
 def install_encoder(name: str, source: Path | None = None, say: Callable[[str], None] = lambda message: None) -> Path:

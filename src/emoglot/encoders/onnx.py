@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from emoglot.encoders.base import Ragged, splits_of
 from emoglot.errors import EncoderError
+from emoglot.lanes import available_cores
 
 DESCRIPTION_FILE = "encoder.json"
 MODEL_FILE = "model.onnx"
@@ -104,8 +105,8 @@ class OnnxEncoder:
         if _hashes(folder) != self.description.files:
             raise EncoderError(f"the files of {folder} are not those it was made with: install or export it again")
         self._tokenizer = _load_tokenizer(folder, self.description.max_tokens)
-        self._threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self._session = _open_session(folder, threads=1 if self.description.quantized else self._threads)
+        self._threads = len(available_cores())
+        self._session = _open_session(folder, threads=1 if self.runs_beside_itself else self._threads)
         self._check_network()
 
     def _check_network(self) -> None:
@@ -117,6 +118,11 @@ class OnnxEncoder:
                 f"{self.folder / MODEL_FILE} must map {', '.join(wanted.input_names)} to {wanted.output_name} of "
                 f"{wanted.dim} dimensions, got {', '.join(sorted(inputs))} to {widths}: install the encoder again"
             )
+
+    @property
+    def runs_beside_itself(self) -> bool:
+        """Whether several calls at once gain something: where texts are padded, one call takes all cores."""
+        return self.description.quantized or self.description.layout == "ragged"
 
     @property
     def fingerprint(self) -> str:
@@ -142,7 +148,7 @@ class OnnxEncoder:
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Count subwords, frame included."""
-        return np.array([len(encoding.ids) for encoding in self._tokenizer.encode_batch(list(texts))], dtype=np.int64)
+        return _lengths(self._tokenizer.encode_batch_fast(list(texts)))
 
     def encode(self, texts: Sequence[str]) -> Ragged:
         """Encode one batch, or, when quantised, each text by itself."""
@@ -159,17 +165,16 @@ class OnnxEncoder:
         feeds = _padded_feeds if self.description.layout == "padded" else _ragged_feeds
         inputs = dict(zip(self.description.input_names, feeds(encodings), strict=True))
         states = self._session.run([self.description.output_name], inputs)[0]
-        lengths = np.array([len(encoding.ids) for encoding in encodings], dtype=np.int64)
+        lengths = _lengths(encodings)
         if self.description.layout == "padded":
             states = np.concatenate([row[:length] for row, length in zip(states, lengths, strict=True)])
-        is_text = np.concatenate([np.array(encoding.special_tokens_mask, dtype=bool) for encoding in encodings]) ^ True
-        owner = np.repeat(np.arange(len(lengths)), lengths)
-        spans = np.concatenate([np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2) for encoding in encodings])
-        return Ragged(
-            np.asarray(states[is_text], dtype=np.float32),
-            spans[is_text],
-            splits_of(np.bincount(owner[is_text], minlength=len(lengths)).astype(np.int64)),
-        )
+        spans = _flat((chain.from_iterable(encoding.offsets) for encoding in encodings), np.int32).reshape(-1, 2)
+        is_frame = _flat((encoding.special_tokens_mask for encoding in encodings), np.bool_)
+        if is_frame.any():
+            owner = np.repeat(np.arange(len(lengths)), lengths)[~is_frame]
+            lengths = np.bincount(owner, minlength=len(lengths)).astype(np.int64)
+            states, spans = states[~is_frame], spans[~is_frame]
+        return Ragged(np.asarray(states, dtype=np.float32), spans, splits_of(lengths))
 
 
 def _hashes(folder: Path) -> dict[str, str]:
@@ -189,8 +194,16 @@ def _padded_feeds(encodings: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[
 
 
 def _ragged_feeds(encodings: Sequence[Any]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    ids = np.concatenate([np.array(encoding.ids, dtype=np.int32) for encoding in encodings])
-    return ids, splits_of(np.array([len(encoding.ids) for encoding in encodings], dtype=np.int64))
+    return _flat((encoding.ids for encoding in encodings), np.int32), splits_of(_lengths(encodings))
+
+
+def _lengths(encodings: Sequence[Any]) -> NDArray[np.int64]:
+    return np.array([len(encoding) for encoding in encodings], dtype=np.int64)
+
+
+def _flat(rows: Iterable[Iterable[Any]], dtype: Any) -> NDArray[Any]:
+    """Lay rows end to end: one array for all is several times faster than one for each."""
+    return np.fromiter(chain.from_iterable(rows), dtype)
 
 
 def _load_tokenizer(folder: Path, max_tokens: int) -> Any:
