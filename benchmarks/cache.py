@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from benchmarks.training import BATCH, DIM, ROWS, make_labelled
 from emoglot.features import Features, Segment
@@ -25,7 +26,7 @@ def batches() -> list[np.ndarray]:
 
 def read_ours(features: Features) -> None:
     for rows in batches():
-        features.pad(rows)
+        torch.from_numpy(features.pad(rows)[0]).float()
 
 
 def write_hdf5(features: Features, path: Path) -> None:
@@ -42,7 +43,7 @@ def read_hdf5(path: Path) -> None:
     with h5py.File(path, "r") as file:
         for rows in batches():
             vectors = [file[str(row)][:] for row in rows]
-            padded = np.zeros((len(vectors), max(map(len, vectors)), DIM))
+            padded = np.zeros((len(vectors), max(map(len, vectors)), DIM), dtype=np.float32)
             for row, found in enumerate(vectors):
                 padded[row, : len(found)] = found
 

@@ -146,7 +146,7 @@ def test_pad_equals_a_loop(rows: list[int]) -> None:
     words = [len(TEXTS[row].split()) for row in rows]
     assert lengths.tolist() == words
     assert batch.shape == (len(rows), max(words, default=0), TinyEncoder.dim)
-    assert batch.dtype == np.float32
+    assert batch.dtype == np.float16
     for slot, row in enumerate(rows):
         for token in range(batch.shape[1]):
             expected = found.vectors(row)[token] if token < words[slot] else np.zeros(TinyEncoder.dim)

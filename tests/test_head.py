@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
@@ -40,6 +42,11 @@ def features_of(lengths: list[int], seed: int = 0) -> Features:
     return Features((segment,), places, DIM)
 
 
+def padded(features: Features, rows: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    vectors, lengths = features.pad(np.array(rows))
+    return torch.from_numpy(vectors).float(), torch.from_numpy(lengths)
+
+
 def weights_of(head: nn.Module) -> dict[str, np.ndarray]:
     return {name: tensor.numpy() for name, tensor in head.state_dict().items()}
 
@@ -50,9 +57,9 @@ def test_torch_and_onnxruntime_agree(kind, directions, layers):
     features = features_of([9, 1, 4, 7, 30])
     config = HeadConfig(kind=kind, hidden=8, layers=layers, bidirectional=directions == 2)
     runtime = HeadRuntime(compile_head(config, weights_of(head)))
-    vectors, lengths = features.pad(np.arange(5))
+    vectors, lengths = padded(features, range(5))
     with torch.inference_mode():
-        logits, attention = head(torch.from_numpy(vectors), torch.from_numpy(lengths))
+        logits, attention = head(vectors, lengths)
     assert np.abs(runtime.logits(features) - logits.numpy()).max() < 1e-5
     for row, length in enumerate(lengths):
         assert np.abs(runtime.attention(features, row) - attention[row, :length].numpy()).max() < 1e-5
@@ -66,12 +73,12 @@ def test_padding_and_order_never_change_a_score(kind, lengths, padding, random):
     head, features = make(kind, layers=2), features_of(lengths)
     order = list(range(len(lengths)))
     random.shuffle(order)
-    vectors, sizes = features.pad(np.array(order))
-    vectors = np.pad(vectors, ((0, 0), (0, padding), (0, 0)), constant_values=7.0)  # padding need not be zero
+    vectors, sizes = padded(features, order)
+    vectors = nn.functional.pad(vectors, (0, 0, 0, padding), value=7.0)  # padding need not be zero
     with torch.inference_mode():
-        together, _ = head(torch.from_numpy(vectors), torch.from_numpy(sizes))
+        together, _ = head(vectors, sizes)
         for slot, row in enumerate(order):
-            alone, _ = head(*map(torch.from_numpy, features.pad(np.array([row]))))
+            alone, _ = head(*padded(features, [row]))
             assert torch.allclose(together[slot], alone[0], atol=1e-5)
 
 
@@ -87,7 +94,7 @@ def test_turning_around_equals_packing(kind, cell):
         for name, part in names.items()
     }
     packed.load_state_dict(state)
-    vectors, lengths = map(torch.from_numpy, features_of([9, 1, 4, 7]).pad(np.arange(4)))
+    vectors, lengths = padded(features_of([9, 1, 4, 7]), range(4))
     with torch.inference_mode():
         expected, _ = packed(pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False))
         expected, _ = pad_packed_sequence(expected, batch_first=True)
@@ -100,7 +107,7 @@ def test_turning_around_equals_packing(kind, cell):
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=5))
 def test_turning_around_twice_changes_nothing(lengths):
-    vectors, sizes = map(torch.from_numpy, features_of(lengths).pad(np.arange(len(lengths))))
+    vectors, sizes = padded(features_of(lengths), range(len(lengths)))
     turned = turn_around(vectors, sizes)
     assert torch.equal(turn_around(turned, sizes), vectors)
     for row, size in enumerate(sizes):
@@ -109,7 +116,7 @@ def test_turning_around_twice_changes_nothing(lengths):
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5))
 def test_chunks_cover_every_token_and_no_padding(lengths):
-    vectors, sizes = map(torch.from_numpy, features_of(lengths).pad(np.arange(len(lengths))))
+    vectors, sizes = padded(features_of(lengths), range(len(lengths)))
     chunks = chunk_mask(vectors, sizes)
     assert torch.equal(chunks.any(dim=1), token_mask(vectors, sizes))
     assert chunks.any(dim=2).all()  # even a text of one token fills every chunk
@@ -117,7 +124,7 @@ def test_chunks_cover_every_token_and_no_padding(lengths):
 
 def test_prediction_is_deterministic_and_training_is_not():
     head = make("lstm")
-    vectors, lengths = map(torch.from_numpy, features_of([5, 3]).pad(np.arange(2)))
+    vectors, lengths = padded(features_of([5, 3]), range(2))
     with torch.inference_mode():
         assert torch.equal(head(vectors, lengths)[0], head(vectors, lengths)[0])
         head.train()

@@ -107,10 +107,10 @@ class Features:
         """Keep some rows, in the order given."""
         return Features(self.segments, self.places[rows], self.dim)
 
-    def pad(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Give a batch (rows, longest, dim) padded with zeros, and the true lengths."""
+    def pad(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float16], NDArray[np.int64]]:
+        """Give a batch (rows, longest, dim) padded with zeros, as it is stored, and the true lengths."""
         lengths = self.lengths[rows]
-        batch = np.zeros((len(rows), int(lengths.max(initial=0)), self.dim), dtype=np.float32)
+        batch = np.zeros((len(rows), int(lengths.max(initial=0)), self.dim), dtype=np.float16)
         for slot, row in enumerate(rows):
             batch[slot, : lengths[slot]] = self.vectors(row)
         return batch, lengths

@@ -54,8 +54,8 @@ class HeadRuntime:
         weights = self._run("attention", *features.pad(np.array([row])))
         return np.asarray(weights[0], dtype=np.float32)
 
-    def _run(self, output: str, vectors: NDArray[np.float32], lengths: NDArray[np.int64]) -> Any:
-        return self._session.run([output], {"vectors": vectors, "lengths": lengths})[0]
+    def _run(self, output: str, vectors: NDArray[np.float16], lengths: NDArray[np.int64]) -> Any:
+        return self._session.run([output], {"vectors": vectors.astype(np.float32), "lengths": lengths})[0]
 
 
 def logits_of(
