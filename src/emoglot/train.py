@@ -147,7 +147,9 @@ class _Trainer:
         # From zero, so that they draw no random numbers; the only dataset's habits are simply the truth.
         self._habits = torch.zeros(self._source_count, width, device=self._device, requires_grad=self._source_count > 1)
         parameters = [*self._head.parameters(), *([self._habits] if self._habits.requires_grad else [])]
-        self._optimiser = torch.optim.Adam(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+        self._optimiser = torch.optim.Adam(
+            parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+        )
         positives = (self._training.targets == 1).sum(axis=0)
         self._weighting: Weighting = make_weighting(self._config.loss, positives)
 
