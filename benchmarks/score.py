@@ -1,0 +1,94 @@
+"""`emoglot score` from Parquet to Parquet against its parts, each measured alone.
+
+    python -m benchmarks.score --data DIR [--rows 20000]
+
+DIR holds `semeval2018-ec` and `brighter`: their texts, each once, are the rows. One process with all cores. The time to
+load the model is measured, too, and taken off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from emoglot.batch.formats import PARQUET, Format
+from emoglot.batch.job import Tally
+from emoglot.batch.score import score_file
+from emoglot.batch.scoring import Model, score_texts
+from emoglot.batch.sink import Sink
+from emoglot.batch.source import Columns, open_source
+from emoglot.data import read
+from emoglot.model import load
+from emoglot.text import normalise_text
+
+FORMAT = Format(PARQUET, None)
+COLUMNS = Columns("text", "id")
+REPEATS = 3
+TOKENISED = 512  # texts in a call, which is about what the model gives its tokenizer
+
+
+def timed(run: Callable[[], Any]) -> tuple[float, Any]:
+    """Give the time of a run, the best of some, and its result."""
+    found = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        result = run()
+        found.append(time.perf_counter() - began)
+    return min(found), result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=20_000)
+    arguments = parser.parse_args()
+    paths = [*arguments.data.glob("semeval2018-ec/2018-E-c-*.txt"), *arguments.data.glob("brighter/*/*.csv")]
+    texts = sorted({text for path in paths for text in read(path).texts})
+    order = np.random.default_rng(0).permutation(len(texts))[: arguments.rows]
+    classifier = load()
+    sink = Sink(FORMAT, classifier.labels_, "")
+    with tempfile.TemporaryDirectory() as scratch:
+        source, target = Path(scratch) / "in.parquet", Path(scratch) / "out.parquet"
+        parquet.write_table(pa.table({"id": order, "text": [texts[row] for row in order]}), source)
+        classifier.predict_proba([texts[row] for row in order[:1000]])  # warm up
+
+        def windows() -> list[Any]:
+            with open_source(str(source), FORMAT, COLUMNS) as opened:
+                return list(opened.windows())
+
+        seconds: dict[str, float] = {}
+        seconds["read"], read_windows = timed(windows)
+        given = [window.texts for window in read_windows]
+        flat = [normalise_text(text) for window in given for text in window]
+        chunks = [flat[start : start + TOKENISED] for start in range(0, len(flat), TOKENISED)]
+        seconds["tokenise"], _ = timed(lambda: [classifier.encoder.count_tokens(chunk) for chunk in chunks])
+        seconds["model"], scores = timed(lambda: [score_texts(classifier, window) for window in given])
+        chosen = [classifier.decide(found) for found in scores]
+        written = list(zip(read_windows, scores, chosen, strict=True))
+        seconds["write"], _ = timed(lambda: [sink.encode(*one) for one in written])
+        model = Model(None, None, None, None)
+        loading, _ = timed(model.load)
+
+        def score_all() -> Tally:
+            names = (str(source), str(target))
+            return score_file(*names, FORMAT, FORMAT, COLUMNS, model, classifier.labels_, overwrite=True)
+
+        whole, tally = timed(score_all)
+        seconds["all of it"] = whole - loading
+    assert tally.rows == len(order)
+    print(f"| part of {len(order):,} rows | seconds | of the model's |\n|---|---|---|")
+    for part, took in seconds.items():
+        print(f"| {part} | {took:.2f} | {took / seconds['model']:.1%} |")
+    print(f"\nratio {seconds['all of it'] / seconds['model']:.3f}")
+
+
+if __name__ == "__main__":
+    main()
