@@ -40,6 +40,7 @@ unit: $(VENV)/use $(VENV)/browser
 benchmark: $(VENV)/dev
 	$(BIN)/python -m benchmarks.thresholds
 	$(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.cache
 	$(BIN)/python -m benchmarks.encoding
 	$(BIN)/python -m benchmarks.stability
 

@@ -1,0 +1,60 @@
+"""Do trainings that run side by side slow each other down? One and two processes, of one thread and of two.
+
+    python -m benchmarks.threads
+
+Each process trains for one epoch on a quarter of the rows of `benchmarks.training`; the clock runs from when all are
+ready to when the last has ended.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from multiprocessing.synchronize import Barrier
+
+import numpy as np
+import torch
+
+from benchmarks.training import ROWS, make_labelled
+from emoglot.config import Config
+from emoglot.train import Labelled, _Trainer
+
+SHARE = 4
+
+
+def work(threads: int, ready: Barrier, done: Barrier) -> None:
+    torch.set_num_threads(threads)
+    whole = make_labelled()
+    rows = np.arange(0, ROWS, SHARE)
+    labelled = Labelled(whole.features.select(rows), whole.targets[rows], tuple(whole.sources[row] for row in rows))
+    trainer = _Trainer(labelled, Config())
+    trainer.start()
+    ready.wait()
+    trainer.run_epoch(number=1)
+    done.wait()
+
+
+def seconds(processes: int, threads: int) -> float:
+    context = multiprocessing.get_context("spawn")
+    ready, done = context.Barrier(processes + 1), context.Barrier(processes + 1)
+    workers = [context.Process(target=work, args=(threads, ready, done)) for _ in range(processes)]
+    for worker in workers:
+        worker.start()
+    ready.wait()
+    began = time.perf_counter()
+    done.wait()
+    took = time.perf_counter() - began
+    for worker in workers:
+        worker.join()
+    return took
+
+
+def main() -> None:
+    print("| processes | threads of each | seconds | trainings a minute |\n|---|---|---|---|")
+    for processes, threads in ((1, 1), (1, 2), (2, 1), (2, 2)):
+        took = seconds(processes, threads)
+        print(f"| {processes} | {threads} | {took:.1f} | {60 * processes / took:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
