@@ -51,7 +51,7 @@ def test_a_failure_is_raised_in_its_turn():
 @pytest.mark.parametrize("lanes", [2, 3])
 def test_scores_do_not_depend_on_what_is_scored_beside_them(lanes, monkeypatch):
     monkeypatch.setattr("emoglot.model.available_cores", lambda: list(range(lanes)))
-    monkeypatch.setattr("emoglot.model.CHUNK", 7)
+    monkeypatch.setattr("emoglot.model.CHUNK", 7)  # several for every lane
     model = emoglot.load()
     together = model.predict_proba(TEXTS)
     monkeypatch.setattr("emoglot.model.available_cores", lambda: [0])

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 # Texts scored at a time, however long the list: twice as many are no faster, and take more memory.
 CHUNK = 256
+LEAST_CHUNK = 64  # a thread for fewer would cost more than it saves
 # Pieces at once: a third of the work on a text is Python's, which takes turns, so a fourth would only wait.
 MOST_LANES = 3
 
@@ -212,8 +213,10 @@ class EmotionClassifier:
     def _score_chunks(self, texts: Iterable[str]) -> Iterator[_Chunk]:
         """Score texts piece by piece, so that memory does not grow with the list, and several pieces at once."""
         texts = check_texts(texts)
-        chunks = [texts[start : start + CHUNK] for start in range(0, len(texts), CHUNK)]
-        lanes = min(_lanes(self._encoder), len(chunks))
+        lanes = _lanes(self._encoder)
+        size = min(CHUNK, max(LEAST_CHUNK, -(-len(texts) // lanes)))
+        chunks = [texts[start : start + size] for start in range(0, len(texts), size)]
+        lanes = min(lanes, len(chunks))
         if lanes < 2:
             yield from map(self._score_chunk, chunks)
             return
