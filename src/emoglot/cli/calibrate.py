@@ -16,7 +16,7 @@ def calibrate(
     out: Annotated[Path, typer.Option(help="The model folder to write.")],
     data: Annotated[list[Path] | None, typer.Option(help="Labelled data; give it several times.")] = None,
     model: options.Model = None,
-    recipe: Annotated[Path | None, typer.Option(help="A TOML file that lists data as [[data.calibration]].")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="A TOML file that lists data in tables data.calibration.")] = None,
     root: Annotated[Path, typer.Option(help="Where the files that the recipe names are.")] = Path(),
     pooled: Annotated[bool, typer.Option(help="Choose the thresholds for any text, not those of languages.")] = False,
     encoder: options.EncoderOption = None,
