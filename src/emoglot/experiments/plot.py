@@ -23,6 +23,7 @@ except ImportError as missing:
 
 SUFFIXES = (".png", ".svg")
 _PAPER: dict[str, Any] = {"color": "black", "marker": "_", "linestyle": "none", "label": "paper"}
+_SYMBOLS = {"dynamic": "κ", "class-balanced": "β"}
 
 
 def draw(report: Report, corpus: Corpus, path: Path) -> None:
@@ -95,15 +96,18 @@ def _curves(report: Report) -> Any:
     curves = list(dict.fromkeys(row.curve for row in rows if row.curve))
     levels = [row for row in rows if row.curve is None and row.name not in curves]
     for axes, column in zip(panels[0], columns, strict=True):
-        for curve in curves:
+        for number, curve in enumerate(curves):
             points = [(row.at, *_mean_and_spread(report, row, column)) for row in rows if row.curve == curve]
             x, y, spread = zip(*points, strict=True)
-            axes.errorbar(x, y, spread if any(spread) else None, marker="o", capsize=2, label=curve)
-        for number, row in enumerate(levels):
+            # The first has the axis below; others, whose values may crowd near 1, have their steps on one above.
+            own, places = (axes.twiny(), range(len(x))) if number else (axes, x)
+            own.errorbar(places, y, spread if any(spread) else None, marker="o", capsize=2, color=f"C{number}")
+            own.set_xticks(places, [f"{value:g}" for value in x])
+            own.set_xlabel(f"{_SYMBOLS.get(curve, curve)} of {curve} weighting", color=f"C{number}")
+        for number, row in enumerate(levels, start=len(curves)):
             mean, _ = _mean_and_spread(report, row, column)
-            axes.axhline(mean, linestyle="--", color=f"C{len(curves) + number}", label=row.name)
+            axes.axhline(mean, linestyle="--", color=f"C{number}", label=row.name)
         axes.set_title(column.name)
-        axes.set_xlabel("κ of dynamic, β of class-balanced weighting")
         axes.set_ylabel("macro-F1")
         axes.legend(fontsize=8)
     return figure
