@@ -95,10 +95,9 @@ def on_encoder(folder: str) -> Callable[[Path], Run]:
     """Ours, with an encoder in a folder."""
 
     def prepare(root: Path) -> Run:
-        from emoglot.model import EmotionClassifier
-        from emoglot.persist import read_model
+        from emoglot.model import load
 
-        return EmotionClassifier(root / folder).with_state(read_model(root / HEAD)).predict_proba
+        return load(root / HEAD, encoder=root / folder).predict_proba
 
     return prepare
 

@@ -19,13 +19,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from emoglot.config import Config
 from emoglot.data.dataset import Dataset
 from emoglot.encoders import Encoder, Ragged, install_encoder, list_encoders, load_encoder, store, use
 from emoglot.encoders.export import export_encoder
 from emoglot.encoders.hub import HubEncoder
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.tiny import TinyEncoder
-from emoglot.errors import EncoderError, MissingExtraError, UsageError
+from emoglot.errors import EncoderError, MissingExtraError, ModelError, UsageError
+from emoglot.model import EmotionClassifier, load
 
 TEXTS = [
     "What a wonderful day, I am so happy",
@@ -242,6 +244,22 @@ def test_an_int8_export_is_smaller_and_similar(
     norms = np.linalg.norm(exact, axis=1) * np.linalg.norm(rough, axis=1)
     assert ((exact * rough).sum(axis=1) / norms).mean() > 0.9
     assert not np.array_equal(exact, rough)
+
+
+@pytest.mark.parametrize(("kind", "difference"), [("float", 1e-3), ("int8", 0.1)])
+def test_a_model_takes_the_export_of_its_encoder_but_no_other(
+    kind: str, difference: float, hub: HubEncoder, float_folder: Path, int8_folder: Path, tmp_path: Path
+) -> None:
+    config = Config().override({"training.max_epochs": 2, "head.hidden": 8, "head.layers": 1})
+    model = EmotionClassifier(hub, config=config, cache=tmp_path / "cache")
+    texts = TEXTS * 6
+    labels = [{"joy"} if row % 2 else {"fear"} for row in range(len(texts))]
+    model.fit(texts, labels, validation=([f"then {text}" for text in texts], labels)).save(tmp_path / "model")
+    folder = float_folder if kind == "float" else int8_folder
+    moved = load(tmp_path / "model", encoder=folder)
+    assert np.abs(moved.predict_proba(TEXTS) - model.predict_proba(TEXTS)).max() < difference
+    with pytest.raises(ModelError, match="its scores would mean nothing"):
+        load(tmp_path / "model", encoder="emoglot-small")
 
 
 def test_a_layer_can_be_exported(xlmr_folder: Path, float_folder: Path, tmp_path: Path) -> None:

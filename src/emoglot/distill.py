@@ -122,7 +122,7 @@ def extend(
     work = out.with_name(f"{out.name}.work")
     work.mkdir(parents=True, exist_ok=True)
     table = learn(lessons, torch.cat([torch.from_numpy(old), new]), config, work, say, frozen=len(old))
-    write_pieces(out, out.name, tokenizer, table, extends=(*(base.description.extends or ()), base.fingerprint))
+    write_pieces(out, out.name, tokenizer, table, extends=(*base.description.extends, base.fingerprint))
     return out
 
 

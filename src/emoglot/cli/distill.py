@@ -53,7 +53,7 @@ def distill(
     warn_of_bad_lines(pairs.bad_lines, len(pairs))
     if extend is not None:
         base = load_encoder(extend)
-        if not isinstance(base, OnnxEncoder) or base.description.extends is None:
+        if not isinstance(base, OnnxEncoder) or not base.is_table:
             raise UsageError(f"only an encoder that `emoglot distill` made can be extended, got {extend!r}")
         extend_encoder(pairs, base, settings, out, say=note)
     else:

@@ -77,8 +77,8 @@ def load_encoder(name: str | os.PathLike[str] | Encoder) -> Encoder:
 
 
 def extended_fingerprints(encoder: Encoder) -> tuple[str, ...]:
-    """Give the fingerprints of the older encoders that an encoder can stand in for."""
-    return (encoder.description.extends or ()) if isinstance(encoder, OnnxEncoder) else ()
+    """Give the fingerprints of the encoders that an encoder can stand in for."""
+    return encoder.description.extends if isinstance(encoder, OnnxEncoder) else ()
 
 
 def runs_beside_itself(encoder: Encoder) -> bool:

@@ -43,6 +43,7 @@ def export_encoder(encoder: HubEncoder, folder: Path, name: str, quantize: str =
             input_names=_INPUTS,
             output_name=_OUTPUT,
             quantized=quantize == "int8",
+            extends=(encoder.fingerprint,),
         ).write(draft)
     return folder
 

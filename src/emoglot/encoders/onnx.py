@@ -46,8 +46,8 @@ class Description:
     quantized: bool
     files: dict[str, str] = field(default_factory=dict)  # the SHA-256 of every other file, by name
     version: int = FORMAT_VERSION
-    # Fingerprints of older encoders whose tokens have the same vectors here; None for one that can't be extended.
-    extends: tuple[str, ...] | None = None
+    # Fingerprints of encoders in whose place it can be used: what it was exported from, or what it adds pieces to.
+    extends: tuple[str, ...] = ()
 
     def write(self, folder: Path) -> None:
         """Write the description; it comes last, so that a folder without it is a folder half made."""
@@ -64,6 +64,7 @@ class Description:
             if version > FORMAT_VERSION:
                 raise EncoderError(f"{folder} was made by a newer emoglot (format {version}): pip install -U emoglot")
             extends = values.get("extends")  # younger than the others
+            extends = [] if extends is None else extends
             older = {item.name: values[item.name] for item in fields(cls) if item.name != "extends"}
             description = cls(**older, extends=tuple(extends) if isinstance(extends, list) else extends)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -82,8 +83,7 @@ class Description:
             "output_name": isinstance(self.output_name, str),
             "quantized": isinstance(self.quantized, bool),
             "files": isinstance(self.files, dict) and {MODEL_FILE, TOKENIZER_FILE} <= self.files.keys(),
-            "extends": self.extends is None
-            or (isinstance(self.extends, tuple) and all(isinstance(item, str) for item in self.extends)),
+            "extends": isinstance(self.extends, tuple) and all(isinstance(item, str) for item in self.extends),
             "version": type(self.version) is int and self.version > 0,
         }
         for name, is_kept in rules.items():
@@ -139,8 +139,13 @@ class OnnxEncoder:
         """What cuts a text into tokens, from the tokenizers library."""
         return self._tokenizer
 
+    @property
+    def is_table(self) -> bool:
+        """Whether it reads each piece by itself, as those do that `emoglot distill` makes."""
+        return self.description.layout == "ragged" and not self.description.quantized
+
     def table(self) -> NDArray[np.float32]:
-        """Give the vector of every piece of an encoder that reads each piece by itself."""
+        """Give the vector of every piece of such an encoder."""
         ids = np.arange(self._tokenizer.get_vocab_size(), dtype=np.int32)
         feeds = (ids, np.array([0, len(ids)], dtype=np.int64))
         inputs = dict(zip(self.description.input_names, feeds, strict=True))
