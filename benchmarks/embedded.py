@@ -120,9 +120,10 @@ def speed(model: EmotionClassifier, texts: tuple[str, ...]) -> None:
         subprocess.run([sys.executable, "-m", "emoglot", "predict", "Que sorpresa"], check=True, capture_output=True)
         cold.append(time.perf_counter() - began)
     print(f"from process start to the first answer: {np.median(cold):.2f} s")
+    # Not by getrusage, whose peak a child has from its parent.
     program = (
-        "import sys, resource, emoglot; emoglot.load().predict(sys.stdin.read().splitlines()); "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        "import sys, emoglot; emoglot.load().predict(sys.stdin.read().splitlines()); "
+        "print(open('/proc/self/status').read().partition('VmHWM:')[2].split()[0])"
     )
     lines = "\n".join(" ".join(text.split()) for text in texts)
     found = subprocess.run([sys.executable, "-c", program], input=lines, text=True, check=True, capture_output=True)
