@@ -131,7 +131,7 @@ def test_a_language_falls_back_to_its_wider_code_and_then_to_all(trained):
 
 
 def test_each_text_is_cut_by_the_thresholds_of_its_own_language(trained, monkeypatch):
-    monkeypatch.setattr("emoglot.model.CHUNK", 2)
+    monkeypatch.setattr("emoglot.scorer.CHUNK", 2)
     model = with_thresholds(trained, xa=EVERYTHING, xb=NOTHING)
     found = model.predict(["so happy"] * 5, ["xa", "xb", "xb", "xa", "xa"])
     assert [prediction.labels for prediction in found] == [LABELS, (), (), LABELS, LABELS]

@@ -15,14 +15,14 @@ SOURCE = Path(emoglot.__file__).parent
 
 # Data flows down this list, and so do imports: a module may import from its own layer or from those above it.
 LAYERS = [
-    {"_version", "errors", "labels", "config", "files", "workers"},
+    {"_version", "errors", "labels", "config", "files", "workers", "lanes"},
     {"text", "metrics", "thresholds", "loss", "calibration"},
     {"data", "encoders"},
     {"parallel", "recipe"},
     {"features", "head", "wide", "checkpoint", "lessons", "vocabulary"},
     {"graph", "runtime", "train", "student"},
     {"card", "persist"},
-    {"fit"},
+    {"fit", "scorer"},
     {"model"},
     {
         "evaluate",

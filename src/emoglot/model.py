@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,27 +15,18 @@ from emoglot import persist
 from emoglot._version import __version__
 from emoglot.config import Config
 from emoglot.data.dataset import Dataset
-from emoglot.encoders import EMBEDDED_MODEL, Encoder, extended_fingerprints, load_encoder, runs_beside_itself
+from emoglot.encoders import EMBEDDED_MODEL, Encoder, extended_fingerprints, load_encoder
 from emoglot.encoders.store import cache_folder
 from emoglot.errors import DataError, EncoderError, MissingExtraError, ModelError, UsageError
-from emoglot.features import FeatureCache, Features, Progress, extract_features
+from emoglot.features import FeatureCache, Progress
 from emoglot.labels import SEMEVAL_LABELS, check_names, is_array_like, label_names, names_where, to_targets
-from emoglot.lanes import available_cores, in_order
 from emoglot.persist import ModelState
-from emoglot.runtime import ALL_CORES, HeadRuntime, score
-from emoglot.text import normalise, normalise_text
+from emoglot.scorer import Scored, Scorer
+from emoglot.text import normalise
 from emoglot.thresholds import decide
 
 if TYPE_CHECKING:
     from emoglot.train import Epoch
-
-# Texts scored at a time, however long the list: twice as many are no faster, and take more memory.
-CHUNK = 256
-LEAST_CHUNK = 64  # a thread for fewer would cost more than it saves
-# Pieces at once: a third of the work on a text is Python's, which takes turns, so a fourth would only wait.
-MOST_LANES = 3
-
-_Chunk = tuple[NDArray[np.float32], list[str], Features]
 
 
 @dataclass(frozen=True)
@@ -85,7 +75,7 @@ class EmotionClassifier:
         self._given_labels = check_names(labels) if labels is not None else None
         self._cache_root = Path(cache) if cache is not None else cache_folder() / "features"
         self._state: ModelState | None = None
-        self._runtime: HeadRuntime | None = None
+        self._scorer: Scorer | None = None
 
     @property
     def labels_(self) -> tuple[str, ...]:
@@ -157,12 +147,12 @@ class EmotionClassifier:
         cache = FeatureCache(self._cache_root, self._encoder)
         parts = prepare(self._encoder, training, validation, self.config, cache, on_features)
         self._state = fit_parts(parts, self._encoder, self.config, on_epoch, checkpoint, start.state if start else None)
-        self._runtime = _open_head(self._state, self._encoder)
+        self._scorer = Scorer(self._state, self._encoder)
         return self
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """Give the scores, float32 (texts, labels); a text without a known word in it scores 0 throughout."""
-        scores = [scores for scores, _, _ in self._score_chunks(texts)]
+        scores = [scored.scores for scored in self._score(texts)]
         return np.concatenate([np.empty((0, len(self.labels_)), np.float32), *scores])
 
     def predict(self, texts: Iterable[str], language: str | Sequence[str] | None = None) -> list[Prediction]:
@@ -174,14 +164,14 @@ class EmotionClassifier:
         texts = check_texts(texts)
         thresholds = self._thresholds_of(language, len(texts))
         predictions: list[Prediction] = []
-        for scores, normalised, features in self._score_chunks(texts):
-            cuts = thresholds[len(predictions) : len(predictions) + len(scores)]
-            chosen = decide(scores, cuts, single_label=state.config.single_label)
-            for row, text in enumerate(normalised):
-                by_label = dict(zip(state.labels, scores[row].tolist(), strict=True))
-                spans = features.spans(row)
+        for scored in self._score(texts):
+            cuts = thresholds[len(predictions) : len(predictions) + len(scored.texts)]
+            chosen = decide(scored.scores, cuts, single_label=state.config.single_label)
+            for row, text in enumerate(scored.texts):
+                by_label = dict(zip(state.labels, scored.scores[row].tolist(), strict=True))
+                spans = scored.features.spans(row)
                 labels = names_where(chosen[row], state.labels)
-                unreadable = not scores[row].any() and bool(text)
+                unreadable = not scored.scores[row].any() and bool(text)
                 predictions.append(Prediction(labels, by_label, _is_truncated(text, spans), unreadable))
         return predictions
 
@@ -195,9 +185,8 @@ class EmotionClassifier:
         check_texts([text])
         self._trained_state()
         normalised = normalise(text)
-        features = extract_features(self._encoder, [normalised.text])
-        assert self._runtime is not None
-        weights = self._runtime.attention(features, 0)
+        assert self._scorer is not None
+        features, weights = self._scorer.attention(normalised.text)
         tokens = []
         for (first, last), weight in zip(features.spans(0).tolist(), weights.tolist(), strict=True):
             start, end = _trim(text, *normalised.original_span(first, last))
@@ -210,28 +199,11 @@ class EmotionClassifier:
         persist.write_model(self._trained_state(), target, __version__)
         return target
 
-    def _score_chunks(self, texts: Iterable[str]) -> Iterator[_Chunk]:
-        """Score texts piece by piece, so that memory does not grow with the list, and several pieces at once."""
+    def _score(self, texts: Iterable[str]) -> Iterator[Scored]:
         texts = check_texts(texts)
-        lanes = _lanes(self._encoder)
-        size = min(CHUNK, max(LEAST_CHUNK, -(-len(texts) // lanes)))
-        chunks = [texts[start : start + size] for start in range(0, len(texts), size)]
-        lanes = min(lanes, len(chunks))
-        if lanes < 2:
-            yield from map(self._score_chunk, chunks)
-            return
-        with ThreadPoolExecutor(lanes) as pool:
-            for _, scored in in_order(lambda chunk: pool.submit(self._score_chunk, chunk), chunks, ahead=lanes):
-                yield scored
-
-    def _score_chunk(self, texts: Sequence[str]) -> _Chunk:
-        state = self._trained_state()
-        assert self._runtime is not None
-        normalised = [normalise_text(text) for text in texts]
-        features = extract_features(self._encoder, normalised)
-        scores = score(self._runtime, state.wide, features, normalised)
-        scores[[_is_unreadable(text, features, row) for row, text in enumerate(normalised)]] = 0
-        return scores, normalised, features
+        self._trained_state()
+        assert self._scorer is not None
+        return self._scorer.run(texts)
 
     def _thresholds_of(self, language: str | Sequence[str] | None, count: int) -> NDArray[np.float64]:
         """Give the thresholds for every text (texts, labels)."""
@@ -264,13 +236,7 @@ class EmotionClassifier:
     def _from_state(cls, state: ModelState, encoder: Encoder) -> EmotionClassifier:
         classifier = cls(encoder, labels=state.labels, config=state.config)
         classifier._state = state
-        classifier._runtime = _open_head(state, encoder)
-        shape = (classifier._runtime.dim, classifier._runtime.width)
-        if shape != (encoder.dim, len(state.labels)):
-            raise ModelError(
-                f"the network maps {shape[0]} dimensions to {shape[1]} labels, "
-                f"the encoder gives {encoder.dim} and the folder names {len(state.labels)}: the folder is damaged"
-            )
+        classifier._scorer = Scorer(state, encoder)
         return classifier
 
 
@@ -295,16 +261,6 @@ def load(
             f"{state.encoder_fingerprint}, got {found.name!r} with {found.fingerprint}: its scores would mean nothing"
         )
     return EmotionClassifier._from_state(state, found)
-
-
-def _lanes(encoder: Encoder) -> int:
-    """Say how many pieces are scored at once."""
-    return min(MOST_LANES, len(available_cores())) if runs_beside_itself(encoder) else 1
-
-
-def _open_head(state: ModelState, encoder: Encoder) -> HeadRuntime:
-    """Give the head one thread where pieces are scored side by side, and all cores where they are not."""
-    return HeadRuntime(state.graph, 1 if _lanes(encoder) > 1 else ALL_CORES)
 
 
 def _plain(labels: Any) -> Any:
@@ -338,23 +294,6 @@ def check_texts(texts: Iterable[str]) -> Sequence[str]:
 def _is_truncated(text: str, spans: NDArray[np.int32]) -> bool:
     """Say whether letters or digits follow the last token; tokenizers may drop other signs at the end."""
     return bool(len(spans)) and any(character.isalnum() for character in text[spans[-1, 1] :])
-
-
-def _is_unreadable(text: str, features: Features, row: int) -> bool:
-    """Say whether the encoder had no vector for more than half of the letters: then the rest would be a guess."""
-    vectors = features.vectors(row)
-    unknown = vectors[:, 0] == 0  # few are: only these need to be looked at whole
-    unknown[unknown] = (vectors[unknown] == 0).all(axis=1)
-    if not unknown.any():
-        return False
-    spans = features.spans(row)
-    letters, lost = (_letters_under(part, text) for part in (spans, spans[unknown]))
-    return bool(unknown.all()) or 2 * len(lost) > len(letters)
-
-
-def _letters_under(spans: NDArray[np.int32], text: str) -> set[int]:
-    """Give the places of letters, each once: the space before a word is a token that may stand on its first letter."""
-    return {place for start, end in spans.tolist() for place in range(start, end) if text[place : place + 1].isalnum()}
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
