@@ -29,6 +29,8 @@ OPSET = 17
 IR_VERSION = 8
 FRAME_TOKENS = 2  # the marks around a text
 
+# onnxruntime joins an addition and the normalisation after it into one kernel, which takes five times as long as both.
+_SLOW_FUSION = "SkipLayerNormFusion"
 _FINGERPRINT = re.compile(r"[\w-]+")  # it names a folder of the feature cache
 
 
@@ -230,6 +232,11 @@ def _open_session(folder: Path, threads: int) -> Any:
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # errors only; warnings are about graph optimisation
     try:
-        return onnxruntime.InferenceSession(folder / MODEL_FILE, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(
+            folder / MODEL_FILE,
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=[_SLOW_FUSION],
+        )
     except Exception as error:  # onnxruntime raises its own unexported types
         raise EncoderError(f"{folder / MODEL_FILE} can't be run: {error}; install the encoder again") from error
