@@ -302,3 +302,24 @@ def test_a_file_that_can_not_work_is_refused_at_once(tmp_path, damage, message):
 def test_an_experiment_that_is_not_there_is_told():
     with pytest.raises(UsageError, match="there is no experiment 'abolition'; there are: ablation"):
         experiment.load("abolition")
+
+
+def test_an_experiment_of_ones_own_is_a_file(tmp_path):
+    path = tmp_path / "two-ways.toml"
+    path.write_text(TABLE, encoding="utf-8")
+    assert experiment.load(str(path)) == experiment.read(path)
+    with pytest.raises(UsageError, match="can't read"):
+        experiment.load(str(tmp_path / "away.toml"))
+
+
+def test_an_experiment_of_ones_own_is_not_written_over_one_of_the_paper(tmp_path):
+    path = tmp_path / "ablation.toml"
+    path.write_text(TABLE, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"the paper's ablation: give it another name"):
+        experiment.load(str(path))
+
+
+def test_the_example_asks_for_trainings_of_the_paper():
+    """So that a folder with the paper's results has its first seed already."""
+    example = experiment.load(str(Path(__file__).parent.parent / "examples" / "weighting-seeds.toml"))
+    assert set(example.trainings()) <= set(experiment.load("weighting").trainings())

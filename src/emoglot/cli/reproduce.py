@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="The experiments; none lists them.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments, or files like theirs; none lists them.")
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="The folder with the files of SemEval-2018 E-c.")] = None,
     encoder: Annotated[str, typer.Option(help="The encoder, by name or folder.")] = "use-multilingual",
     out: Annotated[Path | None, typer.Option(help="The folder of results; a run that was interrupted goes on.")] = None,

@@ -85,9 +85,14 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Experiment:
-    """Read an experiment of the paper."""
+    """Read an experiment of the paper, or one from a file of your own."""
+    path = Path(name)
+    if path.suffix == ".toml":
+        if path.stem in names():
+            raise UsageError(f"{name} would be written over the paper's {path.stem}: give it another name")
+        return read(path)
     if name not in names():
-        raise UsageError(f"there is no experiment {name!r}; there are: {', '.join(names())}")
+        raise UsageError(f"there is no experiment {name!r}; there are: {', '.join(names())}, or your own FILE.toml")
     return read(FOLDER / f"{name}.toml")
 
 
