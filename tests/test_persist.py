@@ -88,6 +88,19 @@ def test_a_round_trip_changes_no_bit(trained: EmotionClassifier, model_folder: P
     assert content_of(tmp_path / "again")["model.json"] == content_of(model_folder)["model.json"]
 
 
+def test_a_fingerprint_tells_models_apart_that_score_apart(state: ModelState) -> None:
+    wide = state.wide
+    assert wide
+    others = (
+        replace(state, wide=None, config=state.config.override({"wide.enabled": False})),
+        replace(state, wide=replace(wide, bias=wide.bias + 1)),
+        replace(state, config=state.config.override({"wide.word_ngrams": 1})),
+        replace(state, graph=state.graph + b"x"),
+    )
+    assert len({state.fingerprint(), *(other.fingerprint() for other in others)}) == 5
+    assert replace(state, thresholds=state.thresholds / 2).fingerprint() == state.fingerprint()
+
+
 def test_a_model_without_the_wide_channel(state: ModelState, tmp_path: Path) -> None:
     narrow = replace(state, wide=None, config=state.config.override({"wide.enabled": False}))
     write_model(narrow, tmp_path / "narrow", "0")

@@ -153,8 +153,8 @@ def _judge(
     judge: EmotionClassifier, english: Sequence[str], work: Path, on_progress: Progress | None
 ) -> NDArray[np.float32]:
     """Ask the judge for its scores of every sentence."""
-    name = hashlib.sha256(judge.state.graph + judge.encoder.fingerprint.encode()).hexdigest()[:16]
-    found = _answers(judge.predict_proba, english, len(judge.labels_), work / f"judge-{name}", on_progress)
+    folder = work / f"judge-{judge.state.fingerprint()[:16]}-{judge.encoder.fingerprint}"
+    found = _answers(judge.predict_proba, english, len(judge.labels_), folder, on_progress)
     return np.asarray(found, dtype=np.float32)
 
 

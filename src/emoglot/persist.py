@@ -72,6 +72,11 @@ class ModelState:
         general = self.language_thresholds.get(language.partition("-")[0], self.thresholds)
         return self.language_thresholds.get(language, general)
 
+    def fingerprint(self) -> str:
+        """Name what the scores are made by: all but the encoder, and the thresholds, which only cut them."""
+        settings = json.dumps(self.config.to_dict(), sort_keys=True).encode()
+        return _sha256(self.graph + save_tensors(_tensors(self)) + settings)
+
 
 def check_target(folder: Path) -> None:
     """Refuse to write where anything but a model, or an empty folder, would be lost."""
