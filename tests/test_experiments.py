@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from emoglot.config import Config
 from emoglot.errors import DataError, UsageError
 from emoglot.experiments import experiment
 from emoglot.experiments.bootstrap import Trial, paired_bootstrap
@@ -20,7 +22,7 @@ from emoglot.experiments.cell import Cell, measured_rows, read_outcome
 from emoglot.experiments.corpus import read_corpus
 from emoglot.experiments.experiment import NETWORK, Experiment, Training
 from emoglot.experiments.reproduce import reproduce
-from emoglot.experiments.runner import Place, plan
+from emoglot.experiments.runner import Place, plan, run_cells
 from emoglot.labels import SEMEVAL_LABELS
 from emoglot.metrics import macro_f1
 from tests.conftest import SENTENCES
@@ -153,6 +155,20 @@ def test_numbers_are_those_of_the_decisions(results, corpus, table):
                 decided = outcome.decisions["validation"][cut][english]
                 expected = f1_score(data.targets[english] == 1, decided, average="macro", zero_division=0)
                 assert rows[name]["columns"]["English"]["cuts"][cut][seed]["macro_f1"] == pytest.approx(expected)
+
+
+def test_a_rival_that_is_not_installed_is_told_and_the_rest_is_run(corpus, tmp_path, monkeypatch):
+    (tmp_path / "fasttext.py").write_text("raise ImportError")
+    monkeypatch.syspath_prepend(tmp_path)  # which worker processes take over
+    content = TABLE.replace('method = "logistic"', 'method = "fasttext"').replace(
+        'against = "all"', 'against = "regression"'
+    )
+    (tmp_path / "two-ways.toml").write_text(content, encoding="utf-8")
+    reproduce([experiment.read(tmp_path / "two-ways.toml")], corpus, "tiny", tmp_path / "out", tmp_path / "features")
+    rows = {row["name"]: row for row in numbers_of(tmp_path / "out")["rows"]}
+    assert "pip install 'emoglot[rivals]'" in rows["regression"]["not run"]
+    assert rows["nobody"]["columns"]["both"]["cuts"]["chosen"]
+    assert rows["own"]["columns"]["both"]["difference"] is None
 
 
 def test_counting_labels_trains_nothing(corpus, tmp_path):
@@ -290,6 +306,14 @@ def test_a_missing_or_foreign_file_is_named(tmp_path):
         (('"head.hidden" = 4', '"head.hiden" = 4'), "there is no setting"),
         (('title = "Two ways to train"', ""), "does not describe an experiment"),
         (('name = "own"', 'name = "own"\ncolour = "red"'), "does not describe an experiment"),
+        (('["chosen", "usual"]', '["usual"]'), "cuts are"),
+        (('plot = "groups"', 'plot = "bars"'), "has one column, got 2"),
+        (('name = "own"', 'name = "all"'), "names of their own"),
+        (('name = "both"', 'name = "English"'), "names of their own"),
+        (('["ar", "en", "es"]', '["ar", "en", "sp"]'), "languages are ar, en, es, got sp"),
+        (('"head.hidden" = 4', '"training.seed" = 4'), r"training\.seed can't be set"),
+        (('"head.hidden" = 4', "head.hidden = 4"), "its name is in quotes"),
+        (('name = "own"', 'name = "own"\nsweep = "head.kind"\nover = ["gru"]'), "a sweep is over numbers"),
     ],
 )
 def test_a_file_that_can_not_work_is_refused_at_once(tmp_path, damage, message):
@@ -317,6 +341,29 @@ def test_an_experiment_of_ones_own_is_not_written_over_one_of_the_paper(tmp_path
     path.write_text(TABLE, encoding="utf-8")
     with pytest.raises(UsageError, match=r"the paper's ablation: give it another name"):
         experiment.load(str(path))
+
+
+def test_what_would_be_written_over_each_other_is_refused(corpus, table, tmp_path):
+    for tables in ([table, table], [replace(table, name="run")]):
+        with pytest.raises(UsageError, match="is taken"):
+            reproduce(tables, corpus, "tiny", tmp_path / "out", tmp_path / "features")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_name_may_have_dots(corpus, tmp_path):
+    counted = replace(experiment.load("label-rank"), name="rank-0.5")
+    reproduce([counted], corpus, "tiny", tmp_path / "out", tmp_path / "features")
+    written = {path.name for path in (tmp_path / "out").glob("rank*")}
+    assert written == {f"rank-0.5{end}" for end in (".md", ".json", ".png", ".svg")}
+
+
+def test_rows_that_say_the_same_in_other_words_are_one_training(corpus, results, table):
+    """The method's own κ written out is no other setting."""
+    told = replace(table.rows[1], name="told", settings=(*table.rows[1].settings, ("loss.kappa", Config().loss.kappa)))
+    bench = Place(corpus, "tiny", results.with_name("features"), results / "cells").bench()
+    cells = plan(bench, replace(table, rows=(table.rows[1], told)).trainings(), 2, results / "cells")
+    assert len(cells) == 2 * len(set(cells.values()))
+    assert len(list(run_cells(Place(corpus, "tiny", results, results / "cells"), cells, jobs=1))) == len(cells) / 2
 
 
 def test_the_example_asks_for_trainings_of_the_paper():

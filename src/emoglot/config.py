@@ -20,6 +20,8 @@ HEAD_KINDS = ("lstm", "gru", "rnn", "xml-cnn")
 LOSS_KINDS = ("focal", "cross-entropy", "asymmetric")
 WEIGHTINGS = ("dynamic", "uniform", "inverse", "class-balanced", "cost-sensitive")
 TASKS = ("multi-label", "single-label")
+# Where trainings are compared, these must not differ: they would be measured on other rows, or by another rule.
+MEASURING = ("task", "training.seed", "training.thresholding_fraction", "training.validation_fraction")
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,11 @@ class MissingExtraError(EncoderError):
     """An optional dependency that is not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package!r}, which is not installed: pip install 'emoglot[{extra}]'")
-        self.package = package
-        self.extra = extra
+        super().__init__(package, extra, purpose)  # from which another process can make it again
+
+    def __str__(self) -> str:
+        package, extra, purpose = self.args
+        return f"{purpose} needs {package!r}, which is not installed: pip install 'emoglot[{extra}]'"
 
 
 class ModelError(EmoglotError):

@@ -33,7 +33,7 @@ def reproduce(
     """Run the paper's experiments, and write table, plot and numbers of each."""
     from emoglot.experiments import experiment
 
-    wanted = experiment.names() if all_ else names or []
+    wanted = list(dict.fromkeys([*(experiment.names() if all_ else []), *(names or [])]))
     if not wanted:
         _list_experiments()
         return

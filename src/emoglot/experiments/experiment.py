@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emoglot.config import Config, read_toml
+from emoglot.config import MEASURING, Config, read_toml
 from emoglot.errors import UsageError
 
 FOLDER = Path(__file__).parent
@@ -124,6 +124,10 @@ def _rows(entry: Mapping[str, Any], columns: Sequence[Column], figures: Sequence
     known = {"name", "method", "train", "set", "paper", "sweep", "over"}
     if unknown := set(entry) - known:
         raise KeyError(f"a row has {', '.join(sorted(known))}, not {', '.join(sorted(unknown))}")
+    if any(isinstance(value, dict | list) for value in entry.get("set", {}).values()):
+        raise KeyError('a setting is one value, and its name is in quotes, such as "head.kind" = "gru"')
+    if not all(isinstance(value, int | float) for value in entry.get("over", [])):
+        raise KeyError(f"a sweep is over numbers, not {entry['over']}")
     paper = entry.get("paper", {})
     base = Row(
         name=entry["name"],
@@ -150,15 +154,26 @@ def _rows(entry: Mapping[str, Any], columns: Sequence[Column], figures: Sequence
 
 def _check(experiment: Experiment, path: Path) -> None:
     """Refuse what would only be noticed after hours."""
-    columns = {column.name for column in experiment.columns}
     if experiment.plot not in PLOTS:
         raise UsageError(f"{path}: plot must be one of {', '.join(PLOTS)}, got {experiment.plot!r}")
+    if experiment.plot in ("bars", "classes") and len(experiment.columns) != 1:
+        raise UsageError(
+            f"{path}: a plot of {experiment.plot} has one column, got {len(experiment.columns)}; groups may have many"
+        )
     if not set(experiment.figures) <= set(FIGURES):
         raise UsageError(f"{path}: figures are {', '.join(FIGURES)}, got {', '.join(experiment.figures)}")
-    if not set(experiment.cuts) <= set(CUTS):
-        raise UsageError(f"{path}: cuts are {', '.join(CUTS)}, got {', '.join(experiment.cuts)}")
+    if not {CHOSEN} <= set(experiment.cuts) <= set(CUTS):
+        raise UsageError(f"{path}: cuts are {CHOSEN}, and perhaps {USUAL}, got {', '.join(experiment.cuts)}")
     if experiment.against is not None and experiment.against not in {row.name for row in experiment.rows}:
         raise UsageError(f"{path}: {experiment.against!r} is not the name of a row")
+    for kind, given in (("columns", experiment.columns), ("rows", experiment.rows)):
+        if len({one.name for one in given}) < len(given):
+            raise UsageError(f"{path}: {kind} must have names of their own")
+    _check_rows(experiment, path)
+
+
+def _check_rows(experiment: Experiment, path: Path) -> None:
+    columns = {column.name for column in experiment.columns}
     for row in experiment.rows:
         if row.method not in METHODS:
             raise UsageError(f"{path}: a method is one of {', '.join(METHODS)}, got {row.method!r} for {row.name!r}")
@@ -167,3 +182,7 @@ def _check(experiment: Experiment, path: Path) -> None:
             raise UsageError(f"{path}: the paper's figures of {row.name!r} must fit the columns and the figures")
     for training in experiment.trainings():
         training.config()
+        if unlike := {name for name, _ in training.settings} & set(MEASURING):
+            raise UsageError(f"{path}: {', '.join(sorted(unlike))} can't be set: rows must be measured alike")
+        if strange := set(training.languages) - set(LANGUAGES):
+            raise UsageError(f"{path}: languages are {', '.join(LANGUAGES)}, got {', '.join(sorted(strange))}")

@@ -41,7 +41,7 @@ def draw(report: Report, corpus: Corpus, path: Path) -> None:
     for suffix in SUFFIXES:
         # No date in the file: the same numbers give the same bytes.
         metadata = {"Date": None} if suffix == ".svg" else None
-        figure.savefig(path.with_suffix(suffix), dpi=120, metadata=metadata)
+        figure.savefig(path.with_name(path.name + suffix), dpi=120, metadata=metadata)
     pyplot.close(figure)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from emoglot.experiments.bootstrap import Difference, Trial, paired_bootstrap
 from emoglot.experiments.cell import TEST, VALIDATION, Bench, Cell, Outcome, measured_rows
-from emoglot.experiments.experiment import CHOSEN, USUAL, Column, Experiment, Row
+from emoglot.experiments.experiment import CHOSEN, USUAL, Column, Experiment, Row, Training
 from emoglot.labels import Targets
 from emoglot.metrics import Metrics, evaluate
 
@@ -76,20 +76,22 @@ class _Judge:
         }
 
     def measure(self, row: Row, column: Column, cuts: Sequence[str], against: Row | None) -> Measured | None:
-        training = row.training(column)
-        found = [self._outcomes.get(Cell(training, seed)) for seed in self._seeds] if training else [None]
-        complete = [outcome for outcome in found if outcome]
-        if len(complete) < len(found):
+        ours = self._all_seeds(row.training(column))
+        if not ours:
             return None
-        metrics = {cut: tuple(self._evaluate(outcome, column, cut) for outcome in complete) for cut in cuts}
+        metrics = {cut: tuple(self._evaluate(outcome, column, cut) for outcome in ours) for cut in cuts}
         difference = None
-        other = against.training(column) if against and against.name != row.name else None
-        if other:
-            theirs = [self._outcomes[Cell(other, seed)] for seed in self._seeds]
+        theirs = self._all_seeds(against.training(column)) if against and against.name != row.name else []
+        if theirs:
             difference = paired_bootstrap(
-                [self._trial(ours, their, column) for ours, their in zip(complete, theirs, strict=True)]
+                [self._trial(our, their, column) for our, their in zip(ours, theirs, strict=True)]
             )
-        return Measured(metrics, sum(outcome.seconds for outcome in complete), difference)
+        return Measured(metrics, sum(outcome.seconds for outcome in ours), difference)
+
+    def _all_seeds(self, training: Training | None) -> list[Outcome]:
+        """Give what came of a training with each seed; nothing if one is missing."""
+        found = [self._outcomes.get(Cell(training, seed)) for seed in self._seeds] if training else []
+        return [] if None in found else [outcome for outcome in found if outcome]
 
     def _gold(self, seed: int, column: Column) -> tuple[NDArray[np.int64], Targets]:
         """Give the places of the column's rows among those measured, and their labels."""

@@ -42,6 +42,7 @@ def reproduce(
     on_news: Callable[[News], None] = lambda news: None,
 ) -> list[Path]:
     """Run what is not done yet, write all reports, and give their tables."""
+    _check_names(experiments)
     place = Place(data, encoder, features, out / CELLS)
     bench = place.bench()
     _claim(out, bench)
@@ -52,7 +53,7 @@ def reproduce(
     for count, done in enumerate(run_cells(place, cells, jobs, on_news), start=1):
         if done.missing:
             missing[done.cell.training.method] = done.missing
-        on_cell(done, count, len(cells))
+        on_cell(done, count, len(set(cells.values())))
     outcomes = {cell: read_outcome(path, cell, len(bench.corpus.validation.labels)) for cell, path in _finished(cells)}
     facts = {"emoglot": __version__, **bench.facts()}
     tables = []
@@ -69,6 +70,15 @@ def reproduce(
         write_whole(out / f"{experiment.name}.md", text)
         tables.append(out / f"{experiment.name}.md")
     return tables
+
+
+def _check_names(experiments: Sequence[Experiment]) -> None:
+    """Refuse experiments that would be written over each other, or over what says whose folder this is."""
+    taken = {Path(RUN_FILE).stem}
+    for experiment in experiments:
+        if experiment.name in taken:
+            raise UsageError(f"the name {experiment.name!r} is taken: give the file of the experiment another")
+        taken.add(experiment.name)
 
 
 def _claim(out: Path, bench: Bench) -> None:

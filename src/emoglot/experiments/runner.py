@@ -53,13 +53,13 @@ def run_cells(
     place: Place, cells: Mapping[Cell, Path], jobs: int, on_news: Callable[[News], None] = lambda news: None
 ) -> Iterator[Done]:
     """Run the cells that have no file yet and give each as it ends. Interrupted, all that ended is kept."""
-    done = {cell for cell, path in cells.items() if path.exists()}
-    yield from map(Done, done)
-    pending = [cell for cell in cells if cell not in done]
+    distinct = {path: cell for cell, path in cells.items()}  # some say the same in other words
+    pending = {path: cell for path, cell in distinct.items() if not path.exists()}
+    yield from (Done(cell) for path, cell in distinct.items() if path not in pending)
     if not pending:
         return
     with worker_pool(jobs, on_news, place.bench) as submit:
-        yield from _outcomes({submit(_work, cell, cells[cell]): cell for cell in pending})
+        yield from _outcomes({submit(_work, cell, path): cell for path, cell in pending.items()})
 
 
 def _outcomes(futures: Mapping[Future[None], Cell]) -> Iterator[Done]:

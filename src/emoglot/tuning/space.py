@@ -10,13 +10,11 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial
 
-from emoglot.config import Config, read_toml
+from emoglot.config import MEASURING, Config, read_toml
 from emoglot.errors import UsageError
 
 PAPER = Path(__file__).with_name("space.toml")
 
-# With other values of these, trials would be measured on other rows or by another rule.
-_MEASURING = ("task", "training.seed", "training.thresholding_fraction", "training.validation_fraction")
 _RANGE = {"low", "high", "log", "step"}
 
 
@@ -53,7 +51,7 @@ def _suggest(trial: Trial, name: str, values: BaseDistribution) -> Any:
 
 
 def _distribution(name: str, entry: Any, base: Config) -> BaseDistribution:
-    if name in _MEASURING:
+    if name in MEASURING:
         raise UsageError(f"{name} can't be searched: trials must be measured alike; give it with --set")
     if isinstance(entry, list) and entry:
         for value in entry:
