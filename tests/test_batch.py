@@ -6,8 +6,9 @@ import csv
 import gzip
 import io
 import json
+import math
+import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from emoglot.batch.formats import format_of
 from emoglot.batch.records import LONGEST_FIELD_IN_STREAM, csv_records
 from emoglot.batch.score import score_file
 from emoglot.batch.scoring import Model, score_texts
-from emoglot.batch.source import Columns
+from emoglot.batch.source import Columns, Source, Window
 from emoglot.data.lines import MalformedLineError
 from emoglot.errors import DataError, UsageError
 from tests.conftest import SENTENCES
@@ -34,7 +35,7 @@ pa = pytest.importorskip("pyarrow", reason="scoring files needs: pip install 'em
 from pyarrow import parquet  # noqa: E402 - after the check that it is there
 
 ROWS = [
-    {"id": str(number), "text": f"{text}, no{number % 7}\n" if number % 5 == 0 else text, "note": 'a "b", c\td'}
+    {"id": str(number), "text": f"{text}, no{number % 7}\n" if number % 5 == 0 else text, "note": 'a "b", c\td\re'}
     for number, (text, _, _) in enumerate(SENTENCES * 3)
 ]
 
@@ -93,7 +94,15 @@ def run(source: Path, target: Path, model_folder: Path, columns: Columns | None 
     place = Model(model_folder, None, None, None)
     labels = place.load().labels_
     formats = format_of(source.name, None), format_of(target.name, None)
-    return score_file(str(source), str(target), *formats, columns or Columns("text"), place, labels, **options)
+    told = {"on_window": check_progress, **options}
+    return score_file(str(source), str(target), *formats, columns or Columns("text"), place, labels, **told)
+
+
+def check_progress(window: Window, source: Source) -> None:
+    """What a bar is told while a file is read, and at its end."""
+    done, total = source.progress()
+    assert 0 <= done <= total
+    assert done or not window.read
 
 
 def check_scores(found: list[dict[str, Any]], expected: list[dict[str, Any]], local: Any) -> None:
@@ -170,6 +179,7 @@ def test_bad_rows_go_to_a_file_with_their_lines(model_folder, local, tmp_path):
     check_scores(read(tmp_path / "out.csv"), expected, local)
     rejects = [json.loads(line) for line in tally.rejects.read_text(encoding="utf-8").splitlines()]
     assert [reject["line"] for reject in rejects] == [3, 6, 8, 9]
+    assert [reject["id"] for reject in rejects] == ["2", None, "5", None]
     for reject, reason in zip(rejects, ("0xFF", "2 fields, got 3", "NUL", "never closed"), strict=True):
         assert reason in reject["reason"]
     assert tally.rejected == 4
@@ -231,7 +241,11 @@ def test_no_rows_still_have_a_header(model_folder, local, tmp_path):
     empty = parquet.read_table(tmp_path / "in.parquet").slice(0, 0)
     parquet.write_table(empty, tmp_path / "empty.parquet")
     run(tmp_path / "empty.parquet", tmp_path / "out.parquet", model_folder)
-    assert parquet.read_table(tmp_path / "out.parquet").num_rows == 0
+    run(tmp_path / "in.csv", tmp_path / "csv.parquet", model_folder)
+    for name, columns in (("out", ["id", "text", "note"]), ("csv", ["id", "text"])):
+        found = parquet.read_table(tmp_path / f"{name}.parquet")
+        assert found.num_rows == 0
+        assert found.column_names == [*columns, "labels", *local.labels_]
 
 
 def test_several_processes_give_the_same_file(model_folder, tmp_path):
@@ -262,7 +276,6 @@ def test_two_columns_of_one_name_are_refused(source, target, model_folder, local
     write(tmp_path / source, [{"text": "a", "joy": "1"}])
     with pytest.raises(UsageError, match="'joy' already"):
         run(tmp_path / source, tmp_path / target, model_folder)
-    shutil.rmtree(tmp_path / f"{target}.parts", ignore_errors=True)  # JSONL says its columns late
     run(tmp_path / source, tmp_path / target, model_folder, prefix="e_")
     with (tmp_path / target).open(encoding="utf-8", newline="") as file:
         assert next(csv.reader(file)) == ["text", "joy", "e_labels", *(f"e_{name}" for name in local.labels_)]
@@ -294,6 +307,62 @@ def test_what_can_not_be_meant_is_refused(model_folder, tmp_path):
     parquet.write_table(pa.table({"text": [1, 2]}), tmp_path / "numbers.parquet")
     with pytest.raises(DataError, match="must hold strings, it holds int64"):
         run(tmp_path / "numbers.parquet", tmp_path / "o.csv", model_folder)
+
+
+@pytest.mark.parametrize("target", ["out.csv", "out.parquet", "out.jsonl"])
+def test_columns_that_not_every_row_has_are_kept(target, model_folder, local, tmp_path):
+    rows = [{"text": "hi"}, {"text": "bye", "author": "Ann"}]
+    run(write(tmp_path / "in.jsonl", rows), tmp_path / target, model_folder)
+    found = (
+        read(tmp_path / target)
+        if target != "out.csv"
+        else list(csv.DictReader((tmp_path / target).read_text().splitlines()))
+    )
+    assert [row.get("author") or None for row in found] == [None, "Ann"]
+
+
+@pytest.mark.parametrize("target", ["out.csv", "out.parquet"])
+def test_columns_that_come_too_late_are_told(target, model_folder, tmp_path):
+    rows = [*({"text": "hi"} for _ in range(10)), {"text": "bye", "author": "Ann"}]
+    with pytest.raises(DataError, match="the first rows have no 'author'"):
+        run(write(tmp_path / "in.jsonl", rows), tmp_path / target, model_folder)
+
+
+@pytest.mark.parametrize("value", [10**30, {}, "both"])
+def test_what_parquet_can_not_hold_is_told_and_nothing_stays(value, model_folder, tmp_path):
+    rows = [{"text": "a", "x": value}, {"text": "b", "x": 1 if value == "both" else value}]
+    source = write(tmp_path / "in.jsonl", rows)
+    with pytest.raises(DataError, match="write jsonl"):
+        run(source, tmp_path / "out.parquet", model_folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_bytes_and_nan_are_written_as_text_knows_them(model_folder, tmp_path):
+    table = pa.table({"text": pa.array([b"caf\xc3\xa9"], pa.binary()), "x": [math.nan], "y": [[1.0, math.inf]]})
+    parquet.write_table(table, tmp_path / "in.parquet")
+    for target in ("out.csv", "out.jsonl"):
+        run(tmp_path / "in.parquet", tmp_path / target, model_folder)
+    (row,) = csv.DictReader((tmp_path / "out.csv").read_text(encoding="utf-8").splitlines())
+    assert (row["text"], row["y"]) == ("café", "[1.0, null]")
+    record = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    assert (record["text"], record["x"], record["y"]) == ("café", None, [1.0, None])
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_file_that_is_packed_badly_is_named(suffix, model_folder, tmp_path):
+    whole = write(tmp_path / f"in.csv{suffix}", [{"text": f"fine {number * 7919}"} for number in range(500)])
+    (tmp_path / f"cut.csv{suffix}").write_bytes(whole.read_bytes()[:-200])
+    (tmp_path / f"other.csv{suffix}").write_bytes(b"text\nfine\n")
+    for name in ("cut", "other"):
+        with pytest.raises(DataError, match=rf"{name}\.csv\{suffix} can't be read"):
+            run(tmp_path / f"{name}.csv{suffix}", tmp_path / "out.csv", model_folder)
+
+
+def test_a_device_is_not_replaced(model_folder, tmp_path):
+    os.mkfifo(tmp_path / "out.csv")
+    with pytest.raises(UsageError, match="is no file"):
+        run(write(tmp_path / "in.csv", ROWS), tmp_path / "out.csv", model_folder, overwrite=True)
+    assert (tmp_path / "out.csv").is_fifo()
 
 
 class KillError(Exception):
@@ -366,6 +435,26 @@ def test_standard_input_and_output(model_folder, local):
     done = subprocess.run(command(*options), input=text.encode(), capture_output=True, check=True)
     found = [json.loads(line) for line in done.stdout.decode().splitlines()]
     check_scores(found, [{"text": row["text"]} for row in ROWS], local)
+
+
+def test_bad_rows_of_a_pipe_are_told(model_folder):
+    options = ("-", "-", "--in-format", "csv", "--out-format", "csv", "--model", model_folder)
+    done = subprocess.run(command(*options), input=b"text\nfine\nnul\x00\n", capture_output=True, check=False)
+    assert done.returncode == 7
+    assert b"line 3: the text must not contain a NUL byte" in done.stderr
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_a_pipe_that_fails_leaves_nothing_to_go_on_from(model_folder, tmp_path, monkeypatch):
+    rows = "".join(
+        json.dumps({"text": str(number)} | ({"late": 1} if number == 15 else {})) + "\n" for number in range(30)
+    )
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(rows.encode())))
+    formats = format_of("-", "jsonl"), format_of("out.csv", None)
+    place = Model(model_folder, None, None, None)
+    with pytest.raises(DataError, match="no 'late'"):
+        score_file("-", str(tmp_path / "out.csv"), *formats, Columns("text"), place, place.load().labels_)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_thresholds_of_languages_are_used(trained, model_folder, tmp_path):

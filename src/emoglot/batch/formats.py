@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -63,6 +64,8 @@ def format_of(name: str, given: str | None) -> Format:
 
 
 def check_readable(path: Path) -> None:
-    """Refuse a file that is not there."""
+    """Refuse a file that is not there, or not for us."""
     if not path.is_file():
         raise DataError(f"there is no file {path}: check the path")
+    if not os.access(path, os.R_OK):
+        raise DataError(f"{path} can't be read: check its permissions")

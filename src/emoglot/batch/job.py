@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from emoglot.errors import UsageError
 from emoglot.files import write_whole
 
 JOB_FILE = "job.json"
+INPUT = "input"  # the file that is read, in what is said of a job: without one, it comes through a pipe
 REJECTS_SUFFIX = ".rejects.jsonl"
 
 
@@ -52,17 +55,34 @@ class Job:
         shutil.rmtree(self._folder.with_name(f"{self._folder.name}.done"), ignore_errors=True)
         if self._folder.exists():
             if not resume:
-                raise UsageError(f"{self._folder} holds an unfinished job: go on with --resume, or delete it")
+                way = "go on with --resume, or delete it" if self._can_go_on else "delete it"
+                raise UsageError(f"{self._folder} holds an unfinished job: {way}")
             found = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else None
             if found is not None and found != self._identity:
                 changed = [name for name, value in self._identity.items() if found.get(name) != value]
                 raise UsageError(f"{self._folder} holds another job, with another {' and '.join(changed)}: delete it")
+        elif self._out.exists() and not self._out.is_file():
+            raise UsageError(f"{self._out} is no file that could be replaced: give another name, or - for stdout")
         elif self._out.exists() and not overwrite:
             if resume:
                 raise UsageError(f"{self._out} is complete: there is nothing to resume")
             raise UsageError(f"{self._out} exists already: give another name, or --overwrite to replace it")
         self._folder.mkdir(parents=True, exist_ok=True)
         write_whole(record, json.dumps(self._identity))
+
+    @property
+    def _can_go_on(self) -> bool:
+        return INPUT in self._identity
+
+    @contextmanager
+    def kept_if_it_can_go_on(self) -> Iterator[None]:
+        """Leave no folder behind from which no job can go on: one of a pipe, or that failed at its first rows."""
+        try:
+            yield
+        except BaseException as error:
+            if not self._can_go_on or (isinstance(error, Exception) and not self.pieces()):
+                shutil.rmtree(self._folder, ignore_errors=True)
+            raise
 
     def position(self) -> tuple[int, int]:
         """Say how many pieces there are, and how many rows they are made of."""

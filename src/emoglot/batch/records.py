@@ -127,5 +127,5 @@ def _checked(record: Record) -> Record | MalformedLineError:
     try:
         check_text("\t".join(record.values()))
     except MalformedLineError as error:
-        return error
+        return MalformedLineError(str(error), record)
     return record

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from emoglot.batch.formats import STANDARD, Format
-from emoglot.batch.job import Job, Tally
+from emoglot.batch.job import INPUT, Job, Tally
 from emoglot.batch.scoring import Model, score_windows
 from emoglot.batch.sink import Sink
 from emoglot.batch.source import Columns, Source, Window, open_source
@@ -39,22 +39,24 @@ def score_file(
     if resume and STANDARD in (name, target):
         raise UsageError("what goes through a pipe is gone: --resume needs files")
     with open_source(name, source_format, columns) as source:
-        sink.check_columns(source.columns or ())
+        if source.schema is not None:
+            sink.settle(source.schema)
         if target == STANDARD:
             return _stream(source, sink, model, jobs, on_window)
         job = Job(Path(target), _identity(name, source_format, target_format, columns, model, prefix))
         job.begin(resume=resume, overwrite=overwrite)
-        number, read = job.position()
-        _settle(sink, source, job.pieces()[:1])
-        for window, piece in _pieces(source.windows(read, number), sink, model, jobs, is_new=number == 0):
-            job.keep(window, piece)
-            on_window(window, source)
-        return job.finish(sink)
+        with job.kept_if_it_can_go_on():
+            number, read = job.position()
+            for first in job.pieces()[:1]:
+                sink.settle_as(first)
+            for window, piece in _pieces(source.windows(read, number), sink, model, jobs, is_new=number == 0):
+                job.keep(window, piece)
+                on_window(window, source)
+            return job.finish(sink)
 
 
 def _stream(source: Source, sink: Sink, model: Model, jobs: int, on_window: OnWindow) -> Tally:
     """Write to standard output as we go; there, nothing can be taken back."""
-    _settle(sink, source, [])
     rows = rejected = 0
     for window, piece in _pieces(source.windows(), sink, model, jobs, is_new=True):
         sys.stdout.buffer.write(piece)
@@ -62,13 +64,6 @@ def _stream(source: Source, sink: Sink, model: Model, jobs: int, on_window: OnWi
         on_window(window, source)
         rows, rejected = window.read, rejected + len(window.rejects)
     return Tally(rows, rejected, None)
-
-
-def _settle(sink: Sink, source: Source, first: list[Path]) -> None:
-    if first:
-        sink.settle_as(first[0])
-    elif source.columns is not None:
-        sink.settle(source.columns)
 
 
 def _pieces(
@@ -96,7 +91,7 @@ def _identity(
         "columns": [columns.text, columns.id, prefix],
         "format": [source_format.kind, target_format.kind, target_format.compression],
     }
-    if name != STANDARD and Path(name).is_file():
+    if name != STANDARD:
         found = Path(name).stat()
-        facts["input"] = [str(Path(name).resolve()), found.st_size, found.st_mtime_ns]
+        facts[INPUT] = [str(Path(name).resolve()), found.st_size, found.st_mtime_ns]
     return facts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -41,11 +42,10 @@ class Sink:
         if taken:
             raise UsageError(f"the input has a column {taken[0]!r} already: give another --prefix for ours")
 
-    def settle(self, columns: Sequence[str]) -> None:
+    def settle(self, schema: pa.Schema) -> None:
         """Take the columns from the source, where it says them before its rows."""
-        self.check_columns(columns)
-        if self.format.kind != PARQUET:  # which knows their types, too
-            self._schema = pa.schema([(name, pa.string()) for name in columns])
+        self.check_columns(schema.names)
+        self._schema = schema
 
     def settle_as(self, piece: Path) -> None:
         """Take the columns from a piece that was written before."""
@@ -85,44 +85,51 @@ class Sink:
         for record, row, given in zip(_records(window), scores, names, strict=True):
             self.check_columns(tuple(record))
             added = dict(zip(self._added, [given, *row], strict=True))
-            yield json.dumps(record | added, ensure_ascii=False, default=str) + "\n"
+            yield _json(record | added) + "\n"
 
     def _encode_csv(self, window: Window, scores: list[list[float]], names: list[list[str]]) -> Iterator[str]:
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, delimiter=self._delimiter, lineterminator="\n")
+        rows = _Rows()
+        writer = csv.writer(rows, delimiter=self._delimiter)
         records = _records(window)
-        columns = self._settle_columns(records)
+        columns = self._columns_of(records)
+        if self._schema is None:
+            self._schema = pa.schema([(name, pa.string()) for name in columns])
         if window.number == 0:
             writer.writerow([*columns, *self._added])
         for record, row, given in zip(records, scores, names, strict=True):
-            if unknown := set(record) - set(columns):
-                raise DataError(f"the first row has no {sorted(unknown)[0]!r}, which a later one has: write jsonl")
             writer.writerow([*(_cell(record.get(name)) for name in columns), ",".join(given), *row])
-        yield buffer.getvalue()
+        yield from rows
 
-    def _settle_columns(self, records: Sequence[dict[str, Any]]) -> list[str]:
+    def _columns_of(self, records: Sequence[dict[str, Any]]) -> list[str]:
+        """Give the columns that were settled or, from the first rows, are now; refuse rows that have others."""
+        found = dict.fromkeys(name for record in records for name in record)
         if self._schema is None:
-            columns = dict.fromkeys(name for record in records for name in record)
-            self.check_columns(tuple(columns))
-            self._schema = pa.schema([(name, pa.string()) for name in columns])
-        return list(self._schema.names)
+            self.check_columns(tuple(found))
+            return list(found)
+        columns = list(self._schema.names)
+        if unknown := [name for name in found if name not in columns]:
+            raise DataError(f"the first rows have no {unknown[0]!r}, which a later one has: write jsonl")
+        return columns
 
     def _encode_parquet(self, window: Window, scores: NDArray[np.float32], names: list[list[str]]) -> bytes:
-        table = window.table
-        if table is None:
-            try:
-                table = pa.Table.from_pylist(window.records, schema=self._schema)
-            except (pa.ArrowException, TypeError) as error:
-                raise DataError(f"the rows do not fit the columns of Parquet: {error}; write jsonl") from error
-        if self._schema is None:
-            self.check_columns(table.column_names)
-            self._schema = table.schema
-        table = table.append_column(self._added[0], pa.array(names, pa.list_(pa.string())))
-        for name, column in zip(self._added[1:], scores.T, strict=True):
-            table = table.append_column(name, pa.array(column, pa.float32()))
         buffer = pa.BufferOutputStream()
-        parquet.write_table(table, buffer, compression="zstd")
+        try:
+            table = self._table(window.records) if window.table is None else window.table
+            self._schema = self._schema or table.schema
+            table = table.append_column(self._added[0], pa.array(names, pa.list_(pa.string())))
+            for name, column in zip(self._added[1:], scores.T, strict=True):
+                table = table.append_column(name, pa.array(column, pa.float32()))
+            parquet.write_table(table, buffer, compression="zstd")
+        except (pa.ArrowException, TypeError, OverflowError) as error:
+            raise DataError(f"the rows do not fit the columns of Parquet: {error}; write jsonl") from error
         return buffer.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+    def _table(self, records: Sequence[dict[str, Any]]) -> pa.Table:
+        """Put records into columns; of those that no row settled before, Arrow finds the types."""
+        types = {field.name: field.type for field in self._schema or ()}
+        columns = self._columns_of(records)
+        arrays = [pa.array([record.get(name) for record in records], types.get(name)) for name in columns]
+        return pa.Table.from_arrays(arrays, names=columns)
 
     def _join_parquet(self, pieces: Sequence[Path], target: Path) -> None:
         first = parquet.read_schema(pieces[0])
@@ -135,6 +142,34 @@ def _records(window: Window) -> list[dict[str, Any]]:
     return window.records if window.table is None else window.table.to_pylist()
 
 
+class _Rows(list[str]):
+    r"""What a csv.writer writes. It quotes a lone \r only if rows end in \r\n; here they end in \n all the same."""
+
+    def write(self, row: str) -> None:
+        self.append(row.removesuffix("\r\n") + "\n")
+
+
 def _cell(value: Any) -> Any:
-    """Write what CSV has no form for as JSON."""
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, dict, bool)) else value
+    """Write what CSV has no form for as JSON, and bytes as text."""
+    if isinstance(value, (list, dict, bool)):
+        return _json(value)
+    return _text(value) if isinstance(value, bytes) else value
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_text, allow_nan=False)
+    except ValueError:  # JSON has no NaN
+        return json.dumps(_without_nan(value), ensure_ascii=False, default=_text)
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nan(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

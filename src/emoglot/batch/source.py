@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,8 +64,8 @@ class Source(Protocol):
     """Rows of a file."""
 
     @property
-    def columns(self) -> Sequence[str] | None:
-        """The names of all columns, where the file says so before its rows."""
+    def schema(self) -> pa.Schema | None:
+        """All columns with their types, where the file says so before its rows."""
 
     def windows(self, skip: int = 0, number: int = 0) -> Iterator[Window]:
         """Give the windows after the first `skip` rows, counted from `number`."""
@@ -85,39 +85,44 @@ def open_source(name: str, format: Format, columns: Columns) -> Iterator[Source]
         if format.kind == PARQUET:
             yield ParquetSource(file, columns)
         else:
-            yield StreamSource(file, os.path.getsize(name), format, columns)
+            yield StreamSource(file, os.path.getsize(name), format, columns, name)
 
 
 class StreamSource:
     """CSV, TSV, JSONL or plain lines."""
 
-    def __init__(self, file: IO[bytes], size: int, format: Format, columns: Columns) -> None:
+    def __init__(
+        self, file: IO[bytes], size: int, format: Format, columns: Columns, name: str = "standard input"
+    ) -> None:
         self._file = file
         self._size = size
         self._columns = columns
-        self.columns: list[str] | None = None
+        self.schema: pa.Schema | None = None
         try:
-            self._records = self._open(format.unpacked(file), format)
+            self._records = self._open(_lines(format.unpacked(file), name), format)
         except MalformedLineError as error:
             raise DataError(f"the header is malformed: {error}") from error
-        if self.columns is not None:
-            columns.check(self.columns)
+        if self.schema is not None:
+            columns.check(self.schema.names)
 
-    def _open(self, stream: IO[bytes], format: Format) -> Iterator[Numbered]:
+    def _open(self, lines: Iterator[bytes], format: Format) -> Iterator[Numbered]:
         if format.kind == TEXT:
-            self.columns = [self._columns.text]
-            return text_records(stream, self._columns.text)
+            self.schema = _strings([self._columns.text])
+            return text_records(lines, self._columns.text)
         if format.kind == JSONL:
-            return json_records(stream)
-        self.columns, records = csv_records(stream, delimiter_of(format.kind))
-        repeated = {name for name in self.columns if self.columns.count(name) > 1}
+            return json_records(lines)
+        names, records = csv_records(lines, delimiter_of(format.kind))
+        repeated = {name for name in names if names.count(name) > 1}
         if repeated:
             raise MalformedLineError(f"columns must differ from one another, {sorted(repeated)[0]!r} is there twice")
+        self.schema = _strings(names)
         return records
 
     def progress(self) -> tuple[int, int]:
-        """Say how many bytes of the file were read."""
-        return (self._file.tell(), self._size) if self._size else (0, 0)
+        """Say how many bytes of the file were read; one that was packed is closed at its end."""
+        if not self._size:
+            return 0, 0
+        return self._size if self._file.closed else self._file.tell(), self._size
 
     def windows(self, skip: int = 0, number: int = 0) -> Iterator[Window]:
         """Cut the records into windows."""
@@ -137,16 +142,19 @@ class StreamSource:
 
     def _add(self, window: Window, line: int, record: Record | MalformedLineError) -> int:
         if isinstance(record, MalformedLineError):
-            window.rejects.append(Reject(line, str(record)))
+            window.rejects.append(Reject(line, str(record), self._id(record.cells)))
             return 0
         text = record.get(self._columns.text)
         if not isinstance(text, str):
-            own = record.get(self._columns.id) if self._columns.id else None
-            window.rejects.append(Reject(line, _not_a_text(self._columns.text, text), own))
+            window.rejects.append(Reject(line, _not_a_text(self._columns.text, text), self._id(record)))
             return 0
         window.records.append(record)
         window.texts.append(text)
         return len(text)
+
+    def _id(self, record: Mapping[str, Any]) -> Any:
+        own = record.get(self._columns.id) if self._columns.id else None
+        return own.encode("utf-8", "replace").decode("utf-8") if isinstance(own, str) else own
 
 
 class ParquetSource:
@@ -158,10 +166,9 @@ class ParquetSource:
             self._file = parquet.ParquetFile(file)
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"the input is not a readable Parquet file: {error}") from error
-        schema = self._file.schema_arrow
-        self.columns = list(schema.names)
-        columns.check(self.columns)
-        kind = schema.field(columns.text).type
+        self.schema = self._file.schema_arrow
+        columns.check(self.schema.names)
+        kind = self.schema.field(columns.text).type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)):
             raise DataError(f"the column {columns.text!r} must hold strings, it holds {kind}")
         self._rows = 0
@@ -212,6 +219,18 @@ class ParquetSource:
             window.texts.append(text)
         window.table = table if len(kept) == table.num_rows else table.take(kept)
         return window
+
+
+def _lines(stream: IO[bytes], name: str) -> Iterator[bytes]:
+    """Give the lines of a stream; what is not packed as its name says is told with that name."""
+    try:
+        yield from stream
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{name} can't be read: {error}") from error
+
+
+def _strings(names: Sequence[str]) -> pa.Schema:
+    return pa.schema([(name, pa.string()) for name in names])
 
 
 def _not_a_text(column: str, value: object) -> str:

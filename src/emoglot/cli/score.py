@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import kept_when_interrupted, note, progress_bars
+from emoglot.cli.output import kept_when_interrupted, note, progress_bars, warn
 from emoglot.errors import RejectedRowsError, UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def score(
     encoder: options.EncoderOption = None,
 ) -> None:
     """Score every text of a file; the other columns are kept, and the order of rows."""
-    from emoglot.batch.formats import format_of
+    from emoglot.batch.formats import STANDARD, format_of
     from emoglot.batch.score import score_file
     from emoglot.batch.scoring import Model, default_jobs
     from emoglot.batch.source import Columns
@@ -54,7 +55,11 @@ def score(
         return
     if engine != LOCAL:
         raise UsageError(f"an engine is {LOCAL} or {RAY}, got {engine!r}")
-    with kept_when_interrupted("every window that was written (give --resume)"), progress_bars(_PAUSE) as update:
+    through_pipe = STANDARD in (source, target)
+    interrupted = (
+        nullcontext() if through_pipe else kept_when_interrupted("every window that was written (give --resume)")
+    )
+    with interrupted, progress_bars(_PAUSE) as update:
         tally = score_file(
             source,
             target,
@@ -66,7 +71,7 @@ def score(
             jobs=jobs or default_jobs(),
             resume=resume,
             overwrite=overwrite,
-            on_window=_Speed(update).on_window,
+            on_window=_Speed(update, tells_rejects=target == STANDARD).on_window,
         )
     note(f"{tally.rows - tally.rejected} rows scored")
     if tally.rejected:
@@ -75,10 +80,11 @@ def score(
 
 
 class _Speed:
-    """Tells the bar how fast it goes."""
+    """Tells the bar how fast it goes, and the user of rejects for which there is no file."""
 
-    def __init__(self, update: Callable[..., None]) -> None:
+    def __init__(self, update: Callable[..., None], *, tells_rejects: bool) -> None:
         self._update = update
+        self._tells_rejects = tells_rejects
         self._began = time.perf_counter()
         self._texts = 0
 
@@ -88,3 +94,5 @@ class _Speed:
         done, total = source.progress()
         rate = self._texts / (time.perf_counter() - self._began)
         self._update("scoring", done, total or done + 1, f"{self._texts:,} texts, {rate:,.0f} a second")
+        for reject in window.rejects if self._tells_rejects else ():
+            warn(f"line {reject.line}: {reject.reason}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from emoglot.errors import DataError
 
@@ -31,6 +31,10 @@ class BadLine:
 
 class MalformedLineError(Exception):
     """A line that breaks a rule of its format; `keep_good` turns it into a `DataError` or a `BadLine`."""
+
+    def __init__(self, reason: str, cells: Mapping[str, Any] | None = None) -> None:
+        super().__init__(reason)
+        self.cells = cells or {}  # as far as they could be told apart
 
 
 def read_bytes(path: Path) -> bytes:
