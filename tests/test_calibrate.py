@@ -13,7 +13,7 @@ import pytest
 
 from emoglot import load
 from emoglot.calibrate import ENOUGH_POSITIVES, OTHERS_WEIGH, calibrate
-from emoglot.data.dataset import Dataset, concatenate
+from emoglot.data.dataset import NO_LANGUAGE, Dataset, concatenate
 from emoglot.errors import DataError, ModelError
 from emoglot.labels import UNKNOWN
 from emoglot.model import EmotionClassifier
@@ -95,6 +95,17 @@ def test_other_languages_and_the_model_itself_stay_as_they_were(trained, calibra
     assert not np.array_equal(after.state.language_thresholds["es"], NOTHING)
     assert np.array_equal(before.state.language_thresholds["es"], NOTHING)
     assert np.array_equal(calibrated.state.thresholds, trained.state.thresholds)
+
+
+def test_rows_without_a_language_choose_for_texts_without_one(trained, calibrated, data):
+    nameless = replace(data, languages=(NO_LANGUAGE,) * len(data))
+    found = calibrate(trained, nameless)
+    assert found.state.language_thresholds == trained.state.language_thresholds
+    assert np.array_equal(found.state.thresholds, calibrate(trained, data, pooled=True).state.thresholds)
+    half = calibrate(
+        trained, replace(data, languages=tuple(code if code == "es" else NO_LANGUAGE for code in data.languages))
+    )
+    assert set(half.state.language_thresholds) == {"es"}
 
 
 def test_unknown_labels_and_texts_that_can_not_be_read_choose_nothing(trained, calibrated, data):

@@ -52,6 +52,15 @@ def test_labels_with_few_rows_are_left_alone():
     assert line.slope[2] != 1
 
 
+def test_labels_that_compete_are_all_scaled_or_none():
+    logits, targets = drawn(200)
+    assert (fit_scaling(distort(logits), targets, compete=True).slope != 1).all()
+    targets[:, 0] = 0
+    targets[: ENOUGH_ROWS - 1, 0] = 1
+    line = fit_scaling(distort(logits), targets, compete=True)
+    assert (line.slope.tolist(), line.shift.tolist()) == ([1, 1, 1], [0, 0, 0])
+
+
 def test_unknown_rows_count_for_nothing():
     logits, targets = drawn(600)
     targets[300:] = -1

@@ -442,9 +442,9 @@ def test_a_folder_that_can_not_be_made(run: Run, table: Path, tmp_path: Path) ->
     (tmp_path / "file").touch()
     arguments = ["--train", table, "--out", tmp_path / "file" / "model", *QUICK]
     result = run("train", "--encoder", "tiny", *arguments)
-    assert (result.code, result.out) == (1, "")
-    assert result.err.splitlines()[-1].startswith("error: ")
-    assert str(tmp_path / "file") in result.err.splitlines()[-1]
+    check_error(
+        result, USAGE, f"{tmp_path / 'file'} is not a folder that we may write to"
+    )  # before anything is encoded
 
 
 def test_a_warning_is_one_line(table: Path, tmp_path: Path) -> None:
@@ -574,7 +574,9 @@ def test_calibrate_refuses(run: Run, model_folder: Path, table: Path, tmp_path: 
     other = ["calibrate", "--model", tmp_path / "none", "--data", table, "--out", tmp_path / "model"]
     check_error(run(*other), MODEL, "there is no model folder")
     (tmp_path / "other.tsv").write_text("text\tboredom\nso dull\t1\n", encoding="utf-8")
-    check_error(run(*arguments, tmp_path / "model", "--data", tmp_path / "other.tsv"), DATA, "no row is annotated")
+    check_error(
+        run(*arguments, tmp_path / "model", "--data", tmp_path / "other.tsv"), DATA, "names none of the model's labels"
+    )
     assert not (tmp_path / "model").exists()
 
 
@@ -736,8 +738,15 @@ def test_a_label_that_a_file_never_names_is_absent_there_not_unknown(run: Run, t
     without = [row for row in rows if "love" not in row.split("\t")[-1]]
     data = tmp_path / "without-love.tsv"
     data.write_text("\n".join([header, *without]) + "\n", encoding="utf-8")
-    figures = json.loads(run("evaluate", "--model", out, "--data", data, "--json").out)["overall"]
-    assert figures["per_class"]["love"]["support"] == 0
+    measured = run("evaluate", "--model", out, "--data", data, "--json")
+    assert json.loads(measured.out)["overall"]["per_class"]["love"]["support"] == 0
+    assert "no row has love, which counts as an answer" in measured.err
+    loud = tmp_path / "loud.tsv"
+    loud.write_text("\n".join([header, *(row.upper() for row in rows)]) + "\n", encoding="utf-8")
+    for command in (("evaluate",), ("calibrate", "--out", tmp_path / "loud")):
+        check_error(run(*command, "--model", out, "--data", loud), DATA, "names none of the model's labels")
+    loud.write_text("\n".join([header, *rows, rows[0].replace("\tjoy", "\tLOVE,joy")]) + "\n", encoding="utf-8")
+    assert "the model has no label LOVE: left out" in run("evaluate", "--model", out, "--data", loud).err
     result = run(
         "train", "--encoder", "tiny", "--train", table, "--validation", data, "--out", tmp_path / "two", *QUICK
     )

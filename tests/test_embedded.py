@@ -95,6 +95,13 @@ def test_mentions_case_spaces_and_variation_selectors_change_nothing(model: Emot
     assert (model.predict_proba(variants) == model.predict_proba([text])).all()
 
 
+def test_every_letter_is_in_one_token_only(model: EmotionClassifier):
+    for text in ("怖い", "😡 怖い 😱😱", "ñandú", "I am happy"):
+        tokens = model.explain(text)
+        assert "".join(token.token for token in tokens) == text.replace(" ", "")
+        assert sum(token.weight for token in tokens) == pytest.approx(1, abs=1e-5)
+
+
 def test_every_run_gives_the_same_bits():
     program = (
         "import emoglot, sys; scores = emoglot.load().predict_proba(['Qué alegría', 'Ich habe Angst', 'मैं दुखी हूँ']); "

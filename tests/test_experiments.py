@@ -274,7 +274,7 @@ def test_test_files_are_used_where_there_are_any(tmp_path, table):
 
 def test_a_folder_of_other_results_is_refused(results, table, tmp_path):
     other = write_corpus(tmp_path / "other", ("dev", "train"))
-    with pytest.raises(UsageError, match="other data or of another encoder"):
+    with pytest.raises(UsageError, match="results with another data: choose"):
         reproduce([table], other, "tiny", results, tmp_path / "features")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years")

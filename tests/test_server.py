@@ -509,3 +509,12 @@ def test_the_documentation_lists_every_setting():
     for item in fields(Settings):
         assert f"| `--{item.name.replace('_', '-')}` |" in documented
         assert item.metadata["help"] in documented
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
+def test_an_address_that_can_not_be_had_is_told(host):
+    from emoglot.server.run import run
+
+    told = pytest.raises(UsageError, match=f"can't listen on {host}, port")
+    with socket.create_server(("127.0.0.1", 0)) as taken, told:
+        run(Settings(host=host, port=taken.getsockname()[1]))

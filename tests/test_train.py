@@ -9,11 +9,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import save as save_tensors
 
 from emoglot.checkpoint import Checkpoint
 from emoglot.config import HEAD_KINDS, LOSS_KINDS, WEIGHTINGS
 from emoglot.encoders import load_encoder
-from emoglot.errors import TrainingError
+from emoglot.errors import TrainingError, UsageError
 from emoglot.features import extract_features
 from emoglot.graph import compile_head
 from emoglot.runtime import HeadRuntime
@@ -137,15 +138,17 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(labelled, tmp_path, kind
     assert [epoch.loss for epoch in resumed.history] == [epoch.loss for epoch in expected.history]
 
 
-def test_a_checkpoint_of_another_run_or_a_damaged_one_is_passed_over(labelled, tmp_path):
+def test_a_checkpoint_of_another_run_is_passed_over_and_what_is_none_is_left_alone(labelled, tmp_path):
     path = tmp_path / "run"
     train_head(labelled, labelled, labelled, QUICK, checkpoint=Checkpoint(path, key="one"))
     assert Checkpoint(path, key="one").read() is not None
     with pytest.warns(UserWarning, match="belongs to another run"):
         assert Checkpoint(path, key="two").read() is None
-    path.write_bytes(path.read_bytes()[:-10])
-    with pytest.warns(UserWarning, match="damaged"):
-        assert Checkpoint(path, key="one").read() is None
+    for content in (path.read_bytes()[:-10], b"my thesis", save_tensors({"mine": torch.zeros(1)})):
+        path.write_bytes(content)
+        with pytest.raises(UsageError, match="not a checkpoint, or damaged: move it away"):
+            train_head(labelled, labelled, labelled, QUICK, checkpoint=Checkpoint(path, key="one"))
+        assert path.read_bytes() == content
     path.unlink()
     assert Checkpoint(path, key="one").read() is None
 

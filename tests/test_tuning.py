@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from emoglot.model import EmotionClassifier
 from emoglot.tuning.space import PAPER, read_space
 from emoglot.tuning.study import ENDED, Search, best_config, run_study
 from emoglot.tuning.summary import write_summary
+from emoglot.workers import results, worker_pool
 from tests.conftest import QUICK, make_dataset
 
 SPACE = """
@@ -119,6 +121,7 @@ def test_two_processes_share_a_study(tmp_path):
     [
         ({"config": QUICK.override({"head.dropout": 0.5})}, "settings changed"),
         ({"training": make_dataset(copies=3)}, "data changed"),
+        ({"training": replace(make_dataset(), languages=("en",) * len(make_dataset()))}, "data changed"),
     ],
 )
 def test_a_study_that_changed_is_refused(searched, change, message):
@@ -175,7 +178,7 @@ def test_a_storage_that_cannot_be_opened_is_refused(tmp_path):
 def test_when_every_trial_fails_the_reason_is_told(tmp_path):
     search = make_search(tmp_path)
     broken = replace(search.training, texts=tuple(" " for _ in search.training.texts))
-    with pytest.raises(TrainingError, match="no trial of 1 came to an end"):
+    with pytest.raises(TrainingError, match=r"no trial of 1 came to an end; the last: .* has a token left"):
         run_study(replace(search, training=broken), trials=1, jobs=1)
 
 
@@ -247,6 +250,24 @@ def test_a_folder_of_other_things_is_refused(tmp_path):
     result = CliRunner().invoke(app, ["tune", "--encoder", "tiny", "--out", str(tmp_path), *write_tables(tmp_path)])
     assert isinstance(result.exception, UsageError)
     assert "choose another --out" in str(result.exception)
+
+
+def test_the_journal_may_lie_in_the_folder_of_results(tmp_path):
+    arguments = ["--encoder", "tiny", "--out", tmp_path / "out", "--storage", tmp_path / "out" / "journal", "--jobs", 1]
+    arguments += ["--space", space_file(tmp_path), "--set", "training.max_epochs=1", *write_tables(tmp_path)]
+    for trials in (1, 2):
+        (tmp_path / "out" / "best.toml").unlink(missing_ok=True)  # as if it had been interrupted
+        command = [sys.executable, "-m", "emoglot", "tune", *arguments, "--trials", trials]
+        subprocess.run([str(part) for part in command], check=True, capture_output=True)
+
+
+def end_without_a_word(prepared: object) -> None:
+    os._exit(9)
+
+
+def test_that_a_worker_was_killed_is_told():
+    with worker_pool(1, print, dict) as submit, pytest.raises(TrainingError, match="ended without a word"):
+        list(results([submit(end_without_a_word)]))
 
 
 def test_a_search_without_an_out_is_refused():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.data.dataset import Dataset
+from emoglot.data.dataset import NO_LANGUAGE, Dataset
 from emoglot.errors import DataError
 from emoglot.model import EmotionClassifier
 from emoglot.persist import ModelState
@@ -22,7 +22,10 @@ OTHERS_WEIGH = 100
 
 
 def calibrate(model: EmotionClassifier, data: Dataset, *, pooled: bool = False) -> EmotionClassifier:
-    """Give a model whose thresholds fit the data: those of each language in it, or with `pooled` those for any text."""
+    """Give a model whose thresholds fit the data: those of each language in it, or with `pooled` those for any text.
+
+    Rows without a language choose those for any text, too.
+    """
     rows = data.with_labels(model.labels_).annotated()
     if not len(rows):
         raise DataError(f"no row is annotated with any of the model's labels ({', '.join(model.labels_)})")
@@ -40,7 +43,9 @@ def calibrate(model: EmotionClassifier, data: Dataset, *, pooled: bool = False) 
         own, others = np.flatnonzero(is_own), np.flatnonzero(~is_own)
         repeats = max(1, round(len(others) / OTHERS_WEIGH))
         chosen[language] = _choose(scores, rows, np.concatenate([np.repeat(own, repeats), others]), state)
-    return model.with_state(replace(state, language_thresholds=chosen))
+    # A text of which nobody says the language is cut by the thresholds for any text.
+    thresholds = chosen.pop(NO_LANGUAGE, state.thresholds)
+    return model.with_state(replace(state, thresholds=thresholds, language_thresholds=chosen))
 
 
 def _choose(

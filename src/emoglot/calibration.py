@@ -26,13 +26,17 @@ class Scaling:
     shift: NDArray[np.float32]
 
 
-def fit_scaling(logits: NDArray[np.float32], targets: Targets) -> Scaling:
-    """Fit the lines on held-out rows, label by label; one with too few rows is left as it is."""
+def fit_scaling(logits: NDArray[np.float32], targets: Targets, *, compete: bool = False) -> Scaling:
+    """Fit the lines on held-out rows, label by label; one with too few rows is left as it is.
+
+    Where labels compete for a text, that would favour some: then all are scaled, or none.
+    """
     try:
         from sklearn.linear_model import LogisticRegression
     except ImportError as error:
         raise MissingExtraError("scikit-learn", "train", "calibrating scores") from error
     slope, shift = np.ones(logits.shape[1], np.float32), np.zeros(logits.shape[1], np.float32)
+    fitted = np.zeros(logits.shape[1], np.bool_)
     for label, target in enumerate(targets.T):
         known = target != UNKNOWN
         positives = int((target[known] == 1).sum())
@@ -41,7 +45,9 @@ def fit_scaling(logits: NDArray[np.float32], targets: Targets) -> Scaling:
         # Weak regularisation only keeps the line finite where a label is told apart without error.
         model = LogisticRegression(C=100.0).fit(logits[known, label : label + 1], target[known])
         if model.coef_[0, 0] >= LEAST_SLOPE:
-            slope[label], shift[label] = model.coef_[0, 0], model.intercept_[0]
+            slope[label], shift[label], fitted[label] = model.coef_[0, 0], model.intercept_[0], True
+    if compete and not fitted.all():
+        return Scaling(np.ones_like(slope), np.zeros_like(shift))
     return Scaling(slope, shift)
 
 

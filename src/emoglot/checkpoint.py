@@ -16,6 +16,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.optim import Optimizer, SparseAdam
 
+from emoglot.errors import UsageError
+
 
 def optimiser_tensors(name: str, optimiser: Optimizer) -> dict[str, Tensor]:
     """Give the moments of an optimiser as tensors, for a checkpoint."""
@@ -55,23 +57,27 @@ class Checkpoint:
         draft = self._path.with_name(f".{self._path.name}-{os.getpid()}")
         # A copy each: safetensors refuses tensors that share memory, as weights and the best weights may.
         contiguous = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
-        save_file(contiguous, draft, metadata={"key": self._key, "history": json.dumps(history)})
+        try:
+            save_file(contiguous, draft, metadata={"key": self._key, "history": json.dumps(history)})
+        except SafetensorError as error:
+            raise OSError(f"{self._path} can't be written: {error}") from error
         draft.replace(self._path)
 
     def read(self) -> tuple[dict[str, Tensor], list[dict[str, Any]]] | None:
-        """Give tensors and history, or None where there is nothing to go on from."""
+        """Give tensors and history, or None where there is nothing to go on from; what is not ours is not replaced."""
         if not self._path.exists():
             return None
         try:
             with safe_open(self._path, framework="pt") as file:
                 metadata = file.metadata() or {}
-                if metadata.get("key") != self._key:
+                if metadata["key"] != self._key:
                     warnings.warn(f"{self._path} belongs to another run: training starts anew", stacklevel=2)
                     return None
                 names = file.keys()  # a method of its own, not a dict's
                 # A copy each: what is still mapped can't be replaced on every system.
                 tensors = {name: file.get_tensor(name).clone() for name in names}
                 return tensors, json.loads(metadata["history"])
-        except (SafetensorError, OSError, ValueError, KeyError):
-            warnings.warn(f"{self._path} is damaged: training starts anew", stacklevel=2)
-            return None
+        except (SafetensorError, OSError, ValueError, KeyError) as error:
+            raise UsageError(
+                f"{self._path} is not a checkpoint, or damaged: move it away, and training starts anew"
+            ) from error

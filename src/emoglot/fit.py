@@ -23,7 +23,7 @@ from emoglot.labels import Targets
 from emoglot.metrics import evaluate_languages
 from emoglot.persist import ModelState
 from emoglot.runtime import HeadRuntime, logits_of, score
-from emoglot.text import normalise_text
+from emoglot.text import NORMALISATION_VERSION, normalise_text
 from emoglot.thresholds import NEVER, choose_thresholds, decide
 from emoglot.wide import WideChannel, fit_wide, match_spread
 
@@ -207,7 +207,8 @@ def _calibrated(
 ) -> tuple[dict[str, NDArray[np.float32]], WideChannel | None]:
     """Make scores mean what they say on held-out rows; order, and so F1 at the best threshold, stays as it is."""
     runtime = HeadRuntime(compile_head(config.head, weights))
-    line = fit_scaling(logits_of(runtime, wide, held_out.features, held_out.texts), held_out.targets)
+    logits = logits_of(runtime, wide, held_out.features, held_out.texts)
+    line = fit_scaling(logits, held_out.targets, compete=config.single_label)
     scaled = {
         "output.weight": weights["output.weight"] * line.slope[:, None],
         "output.bias": weights["output.bias"] * line.slope + line.shift,
@@ -228,7 +229,8 @@ def _warn_of_silent_labels(thresholds: NDArray[np.float64], training: Dataset) -
 
 def _run_key(parts: Parts, encoder: Encoder, config: Config) -> Any:
     """Name everything that the weights depend on."""
-    return [encoder.fingerprint, [[part.data.fingerprint, part.data.sources] for part in parts.all()], config.to_dict()]
+    data = [[part.data.fingerprint, part.data.sources] for part in parts.all()]
+    return [encoder.fingerprint, NORMALISATION_VERSION, data, config.to_dict()]
 
 
 def _training_record(trained: Trained, parts: Parts) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from emoglot import persist
 from emoglot._version import __version__
 from emoglot.config import Config
-from emoglot.data.dataset import Dataset
+from emoglot.data.dataset import NO_LANGUAGE, Dataset
 from emoglot.encoders import EMBEDDED_MODEL, Encoder, extended_fingerprints, load_encoder
 from emoglot.encoders.store import cache_folder
 from emoglot.errors import DataError, EncoderError, MissingExtraError, ModelError, UsageError
@@ -187,8 +187,12 @@ class EmotionClassifier:
         normalised = normalise(text)
         assert self._scorer is not None
         features, weights = self._scorer.attention(normalised.text)
+        spans = features.spans(0).copy()
+        # Of pieces that begin at one place, the first of which marks a word's beginning, the last has the text.
+        is_mark = np.flatnonzero(spans[:-1, 0] == spans[1:, 0])
+        spans[is_mark, 1] = spans[is_mark, 0]
         tokens = []
-        for (first, last), weight in zip(features.spans(0).tolist(), weights.tolist(), strict=True):
+        for (first, last), weight in zip(spans.tolist(), weights.tolist(), strict=True):
             start, end = _trim(text, *normalised.original_span(first, last))
             tokens.append(TokenWeight(text[start:end], weight, start, end))
         return tuple(tokens)
@@ -276,7 +280,7 @@ def _to_dataset(texts: Iterable[str], labels: Any, names: tuple[str, ...]) -> Da
     targets = to_targets(_plain(labels), names)
     if len(targets) != len(texts):
         raise DataError(f"every text needs its labels, got {len(texts)} texts and {len(targets)} rows of labels")
-    unknown = ("und",) * len(texts)
+    unknown = (NO_LANGUAGE,) * len(texts)
     return Dataset(tuple(texts), targets, names, languages=unknown, sources=("given",) * len(texts))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,7 @@ from safetensors.numpy import save as save_tensors
 
 from emoglot import card
 from emoglot.config import Config
-from emoglot.errors import EmoglotError, ModelError
+from emoglot.errors import EmoglotError, ModelError, UsageError
 from emoglot.files import folder_in_the_making
 from emoglot.labels import check_names
 from emoglot.text import NORMALISATION_VERSION
@@ -79,7 +80,10 @@ class ModelState:
 
 
 def check_target(folder: Path) -> None:
-    """Refuse to write where anything but a model, or an empty folder, would be lost."""
+    """Refuse to write where that can't be, or where anything but a model, or an empty folder, would be lost."""
+    above = next(parent for parent in folder.resolve().parents if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise UsageError(f"{folder} can't be written, as {above} is not a folder that we may write to: choose another")
     if folder.exists() and not _is_replaceable(folder):
         raise ModelError(f"{folder} is not a model folder, or not only: choose another name, nothing was overwritten")
 

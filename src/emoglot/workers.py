@@ -6,15 +6,29 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from types import SimpleNamespace
 from typing import Any
 
+from emoglot.errors import TrainingError
+
 # A network this small gains little from a second thread, and threads of two processes wait for each other.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+def results(futures: Iterable[Future[Any]]) -> Iterator[Future[Any]]:
+    """Give futures as they end; that a worker was killed is told in a sentence."""
+    for future in as_completed(futures):
+        if isinstance(future.exception(), BrokenProcessPool):
+            raise TrainingError(
+                "a worker process ended without a word, perhaps for want of memory: give --jobs 1, "
+                "and the same command goes on with what is left"
+            ) from future.exception()
+        yield future
 
 
 @contextmanager

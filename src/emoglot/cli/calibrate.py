@@ -29,6 +29,7 @@ def calibrate(
 ) -> None:
     """Fit a model's thresholds to your own data, without training; languages not in it keep theirs."""
     from emoglot.calibrate import calibrate as choose
+    from emoglot.data.dataset import NO_LANGUAGE
     from emoglot.model import load
     from emoglot.persist import check_target
     from emoglot.recipe import Recipe
@@ -38,13 +39,14 @@ def calibrate(
     classifier = load(model, encoder=encoder)
     reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
     if data:
-        rows = options.read_all(data, reading, classifier.labels_)
+        rows = options.read_labelled(data, reading, classifier.labels_)
     else:
         found = Recipe.from_toml(recipe).read("calibration", root) if recipe else None
         if found is None:
             raise UsageError("no data: give --data, or a --recipe that lists some as [[data.calibration]]")
         rows = found
     choose(classifier, rows, pooled=pooled).save(out)
-    languages = "any text" if pooled else ", ".join(sorted(set(rows.languages)))
-    note(f"thresholds for {languages}, chosen on {len(rows):,} rows")
+    languages = {NO_LANGUAGE} if pooled else set(rows.languages)
+    names = ", ".join("any text" if code == NO_LANGUAGE else code for code in sorted(languages))
+    note(f"thresholds for {names}, chosen on {len(rows):,} rows")
     typer.echo(str(out))

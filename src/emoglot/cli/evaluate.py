@@ -34,7 +34,7 @@ def evaluate(
 
     classifier = load(model, encoder=encoder)
     reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
-    result = evaluate_model(classifier, options.read_all(data, reading, classifier.labels_))
+    result = evaluate_model(classifier, options.read_labelled(data, reading, classifier.labels_))
     if as_json:
         typer.echo(json.dumps(asdict(result)))
     else:

@@ -70,7 +70,7 @@ def tune(
     reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
     searched = read_space(space or PAPER, settings)
     training_data, validation_data = options.read_training(recipe, data, train or [], validation or [], reading)
-    _check_out(out, STORAGE_FILE, BEST)
+    _check_out(out, out / STORAGE_FILE, out / BEST, Path(storage or STORAGE_FILE))
     search = Search(
         encoder=encoder,
         cache=cache or cache_folder() / "features",
@@ -92,10 +92,11 @@ def tune(
         typer.echo(str(path))
 
 
-def _check_out(out: Path, *ours: str) -> None:
+def _check_out(out: Path, *ours: Path) -> None:
     """Make the folder, refusing one in which other things lie."""
     out.mkdir(parents=True, exist_ok=True)
-    if any(out.iterdir()) and not any((out / name).exists() for name in ours):
+    found = {path.resolve() for path in out.iterdir()}
+    if found and not found & {path.resolve() for path in ours}:
         raise UsageError(f"{out} is not empty and not the folder of a search: choose another --out")
 
 

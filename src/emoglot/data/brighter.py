@@ -8,7 +8,7 @@ import numpy as np
 
 from emoglot.data.cells import binary_cells, check_count, shown, text_cell
 from emoglot.data.csvrecords import csv_records
-from emoglot.data.dataset import Dataset
+from emoglot.data.dataset import NO_LANGUAGE, Dataset
 from emoglot.data.lines import MalformedLineError, keep_good, read_text
 from emoglot.errors import DataError
 from emoglot.labels import check_names
@@ -57,7 +57,7 @@ def read(path: Path, *, skip_bad: bool = False, language: str | None = None) -> 
     """Read a BRIGHTER file; `language` is for rows of which neither the id nor the file name tells it."""
     records = csv_records(read_text(path), ",")
     labels = _labels_of(records[0][1], path)
-    otherwise = LANGUAGES.get(path.stem, language or "und")
+    otherwise = LANGUAGES.get(path.stem, language or NO_LANGUAGE)
 
     def parse(fields: list[str]) -> tuple[str, tuple[int, ...], str]:
         check_count(fields, len(HEADER_START) + len(labels))

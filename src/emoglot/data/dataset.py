@@ -16,6 +16,8 @@ from emoglot.data.lines import BadLine
 from emoglot.errors import DataError
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN, Targets, check_names
 
+NO_LANGUAGE = "und"  # the code of ISO 639 for a text of which nobody says the language
+
 
 # Arrays do not compare to one truth value: compare fingerprints. And nobody wants to see a million texts.
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,7 +27,7 @@ class Dataset:
     texts: tuple[str, ...]
     targets: Targets  # (rows, labels): 1, 0 or UNKNOWN
     labels: tuple[str, ...]
-    languages: tuple[str, ...]  # a code such as "en" or "pt-BR", "und" where it is not known
+    languages: tuple[str, ...]  # a code such as "en" or "pt-BR"
     sources: tuple[str, ...]
     bad_lines: tuple[BadLine, ...] = ()
 

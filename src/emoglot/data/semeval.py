@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from emoglot.data.cells import binary_cells, check_count, shown, text_cell
-from emoglot.data.dataset import Dataset
+from emoglot.data.dataset import NO_LANGUAGE, Dataset
 from emoglot.data.lines import check_text, keep_good, numbered_lines, read_text
 from emoglot.errors import DataError
 from emoglot.labels import SEMEVAL_LABELS, check_names
@@ -30,7 +30,7 @@ def read(path: Path, *, skip_bad: bool = False, language: str | None = None) -> 
         check_count(fields, len(HEADER_START) + len(labels))
         identifier, tweet, *cells = fields
         found = LANGUAGE_IN_ID.match(identifier)
-        code = found.group(1).lower() if found else language or "und"
+        code = found.group(1).lower() if found else language or NO_LANGUAGE
         return text_cell(tweet, "Tweet"), binary_cells(cells, labels, unknown=NO_GOLD), code
 
     rows, bad_lines = keep_good(path, lines, parse, skip_bad=skip_bad)

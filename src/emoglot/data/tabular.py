@@ -8,7 +8,7 @@ from typing import Any
 
 from emoglot.data.annotations import Annotation, BinaryColumns, NamesColumn
 from emoglot.data.cells import shown, text_cell
-from emoglot.data.dataset import Dataset
+from emoglot.data.dataset import NO_LANGUAGE, Dataset
 from emoglot.data.lines import MalformedLineError, check_text, keep_good
 from emoglot.data.tables import Record, Table
 from emoglot.errors import DataError
@@ -41,7 +41,7 @@ def to_dataset(table: Table, columns: Columns, *, skip_bad: bool = False, langua
         text = text_cell(record.get(text_column), text_column)
         check_text(text)
         code = _language_cell(record.get(language_column), language_column) if language_column else ""
-        return text, annotation.cell(record), code or language or "und"
+        return text, annotation.cell(record), code or language or NO_LANGUAGE
 
     rows, bad_lines = keep_good(table.path, table.records, parse, skip_bad=skip_bad)
     texts, cells, codes = zip(*rows, strict=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from emoglot.data.cells import check_count, shown, text_cell
-from emoglot.data.dataset import Dataset
+from emoglot.data.dataset import NO_LANGUAGE, Dataset
 from emoglot.data.lines import MalformedLineError, check_text, keep_good, numbered_lines, read_text
 from emoglot.labels import PLUTCHIK_LABELS
 
@@ -30,7 +30,7 @@ def read(path: Path, *, skip_bad: bool = False, language: str | None = None) -> 
     parse = _neutral_row if NEUTRAL_STEM.fullmatch(path.stem) else _labelled_row
     rows, bad_lines = keep_good(path, lines, parse, skip_bad=skip_bad)
     texts, targets = zip(*rows, strict=True)
-    codes = (_language_of(path) or language or "und",) * len(texts)
+    codes = (_language_of(path) or language or NO_LANGUAGE,) * len(texts)
     sources = (SOURCE,) * len(texts)
     return Dataset(texts, np.array(targets, dtype=np.int8), PLUTCHIK_LABELS, codes, sources, bad_lines)
 

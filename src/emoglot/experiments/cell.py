@@ -24,7 +24,7 @@ from emoglot.features import FeatureCache, extract_features
 from emoglot.files import write_whole
 from emoglot.fit import Part, Parts, fit_parts, prepare, split_rows
 from emoglot.runtime import HeadRuntime, score
-from emoglot.text import normalise_text
+from emoglot.text import NORMALISATION_VERSION, normalise_text
 from emoglot.thresholds import apply_thresholds, choose_thresholds
 from emoglot.train import Epoch
 
@@ -94,9 +94,9 @@ class Bench:
         return Part(self.corpus.test, texts, extract_features(self.encoder, texts, self.cache))
 
     def facts(self) -> dict[str, Any]:
-        """Name the data and the encoder."""
+        """Name the data, how it is read, and the encoder."""
         encoder = {"name": self.encoder.name, "fingerprint": self.encoder.fingerprint}
-        return {"data": self.corpus.fingerprint, "encoder": encoder}
+        return {"data": self.corpus.fingerprint, "normalisation": NORMALISATION_VERSION, "encoder": encoder}
 
 
 def measured_rows(corpus: Corpus, seed: int) -> NDArray[np.int64]:

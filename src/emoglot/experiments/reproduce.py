@@ -1,7 +1,7 @@
 """Reproduces experiments: runs the cells they need and writes table, plot and numbers of each into one folder.
 
 OUT/
-├── run.json           whose cells these are: data and encoder
+├── run.json           whose cells these are: data, how it is read, and encoder
 ├── cells/KEY.json     what one training decided; never run twice
 └── NAME.md .json .png .svg   an experiment
 """
@@ -87,11 +87,12 @@ def _claim(out: Path, bench: Bench) -> None:
     path = out / RUN_FILE
     if path.exists():
         try:
-            theirs = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+            theirs = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
             raise UsageError(f"{path} is damaged: {error}; choose another --out") from error
         if theirs != mine:
-            raise UsageError(f"{out} holds results of other data or of another encoder: choose another --out")
+            changed = [name for name, value in mine.items() if theirs.get(name) != value]
+            raise UsageError(f"{out} holds results with another {' and '.join(changed)}: choose another --out")
     elif out.exists() and any(out.iterdir()):
         raise UsageError(f"{out} is not empty and not a folder of experiments: choose another --out")
     (out / CELLS).mkdir(parents=True, exist_ok=True)

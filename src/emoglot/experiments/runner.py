@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from emoglot.encoders import load_encoder
-from emoglot.errors import MissingExtraError, TrainingError
+from emoglot.errors import MissingExtraError
 from emoglot.experiments.cell import Bench, Cell, run_cell
 from emoglot.experiments.corpus import read_corpus
 from emoglot.features import FeatureCache
-from emoglot.workers import tell, worker_pool
+from emoglot.workers import results, tell, worker_pool
 
 
 @dataclass(frozen=True)
@@ -63,17 +62,12 @@ def run_cells(
 
 
 def _outcomes(futures: Mapping[Future[None], Cell]) -> Iterator[Done]:
-    for future in as_completed(futures):
+    for future in results(futures):
         cell = futures[future]
         try:
             future.result()
         except MissingExtraError as missing:
             yield Done(cell, str(missing))
-        except BrokenProcessPool as error:
-            raise TrainingError(
-                "a worker process ended without a word, perhaps for want of memory: give --jobs 1, "
-                "and the same command goes on with what is left"
-            ) from error
         else:
             yield Done(cell)
 

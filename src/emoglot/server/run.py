@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 
 import uvicorn
 
+from emoglot.errors import UsageError
 from emoglot.model import load
 from emoglot.server.metrics import SHARED_FOLDER
 from emoglot.server.protocol import LimitedProtocol
@@ -15,7 +17,9 @@ from emoglot.server.settings import Settings
 
 def run(settings: Settings) -> None:
     """Serve until a signal comes; then no request that was accepted is lost."""
-    load(settings.model_folder, encoder=settings.encoder or None)  # a model that is no good is told in a sentence
+    # What is no good is told in a sentence, before uvicorn or a worker stumbles over it.
+    _check_address(settings.host, settings.port)
+    load(settings.model_folder, encoder=settings.encoder or None)
     os.environ.update(settings.to_environment())  # worker processes read it there
     with tempfile.TemporaryDirectory() as folder:
         if settings.workers > 1:
@@ -33,3 +37,14 @@ def run(settings: Settings) -> None:
             # Whoever is being answered gets as long as any request.
             timeout_graceful_shutdown=int(settings.max_seconds) + 1,
         )
+
+
+def _check_address(host: str, port: int) -> None:
+    """Refuse an address that is taken, or not ours."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise UsageError(
+            f"the service can't listen on {host}, port {port}: {error.strerror}; give another --host or --port"
+        ) from error

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from emoglot.features import FeatureCache, Progress
 from emoglot.fit import Parts, fit_parts, prepare
 from emoglot.train import Epoch
 from emoglot.tuning.space import Space
-from emoglot.workers import tell, worker_pool
+from emoglot.workers import results, tell, worker_pool
 
 ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
 # A trial whose process has been silent for so long is given to another. Heartbeats are for databases only.
@@ -52,11 +53,10 @@ class Search:
 
     def identity(self, encoder: Encoder) -> dict[str, Any]:
         """Say what must not change in a study, under the names by which a user knows it."""
-        data = [part.fingerprint for part in (self.training, self.validation) if part]
         return {
             "search space": dict(self.space.content),
             "settings": self.config.to_dict(),
-            "data": data,
+            "data": [_fingerprint(part) for part in (self.training, self.validation) if part],
             "encoder": encoder.fingerprint,
         }
 
@@ -110,7 +110,7 @@ def run_study(
     study = _claim(search, search.prepare(on_features).encoder)
     if len(study.get_trials(deepcopy=False, states=ENDED)) < trials:
         with worker_pool(jobs, on_news, _prepare_quietly, search) as submit:
-            for done in as_completed([submit(_work, trials) for _ in range(jobs)]):
+            for done in results([submit(_work, trials) for _ in range(jobs)]):
                 done.result()
     if not study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
         reasons = [trial.user_attrs.get("reason") for trial in study.get_trials(states=ENDED)]
@@ -139,6 +139,12 @@ def _claim(search: Search, encoder: Encoder) -> optuna.Study:
             "give what it was begun with, or begin another with --study"
         )
     return study
+
+
+def _fingerprint(data: Dataset) -> str:
+    """Name the data with what it is split and trained by, besides its rows: languages and sources."""
+    facts = json.dumps([data.fingerprint, data.languages, data.sources])
+    return hashlib.sha256(facts.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _prepare_quietly(search: Search) -> Bench:
