@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import console
+from emoglot.cli.output import console, warn
 
 if TYPE_CHECKING:
     from emoglot.metrics import Evaluation
@@ -35,6 +35,11 @@ def evaluate(
     classifier = load(model, encoder=encoder)
     reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
     result = evaluate_model(classifier, options.read_labelled(data, reading, classifier.labels_))
+    if absent := [name for name, metrics in result.overall.per_class.items() if not metrics.support]:
+        warn(
+            f"no row has {', '.join(absent)}, which counts as an answer; if nobody looked for them, "
+            "name the labels that are annotated with --label-columns"
+        )
     if as_json:
         typer.echo(json.dumps(asdict(result)))
     else:

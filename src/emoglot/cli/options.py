@@ -89,18 +89,13 @@ def check_new(out: Path) -> None:
 
 
 def read_labelled(paths: Sequence[Path], reading: Reading, labels: Sequence[str]) -> Dataset:
-    """Read data for a model that has these labels, saying which of them it never uses, and which it has besides."""
+    """Read data for a model that has these labels, saying which it has besides."""
     data = read_all(paths, reading, labels)
     used = [name for name, column in zip(data.labels, data.targets.T, strict=True) if 1 in column]
     if used and not set(used) & set(labels):
         raise DataError(f"the data names none of the model's labels ({', '.join(labels)}), got {', '.join(used)}")
     if foreign := [name for name in used if name not in labels]:
         warn(f"the model has no label {', '.join(foreign)}: left out")
-    if absent := [name for name in labels if name in data.labels and name not in used]:
-        warn(
-            f"no row has {', '.join(absent)}, which counts as an answer; if nobody looked for them, "
-            "name the labels that are annotated with --label-columns"
-        )
     return data
 
 
