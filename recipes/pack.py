@@ -14,6 +14,7 @@ import emoglot
 from emoglot.encoders import EMBEDDED_MODEL, EMBEDDED_NAME
 from emoglot.encoders.store import folder_size
 from emoglot.languages import LANGUAGES_FILE
+from emoglot.persist import CARD_FILE
 
 
 def main(model_folder: Path, encoder_folder: Path) -> None:
@@ -21,6 +22,9 @@ def main(model_folder: Path, encoder_folder: Path) -> None:
     model = emoglot.load(model_folder, encoder=encoder_folder)
     shutil.rmtree(EMBEDDED_MODEL, ignore_errors=True)
     model.with_state(replace(model.state, encoder_name=EMBEDDED_NAME)).save(EMBEDDED_MODEL)
+    card = EMBEDDED_MODEL / CARD_FILE  # which names a folder that nobody else has
+    text = card.read_text(encoding="utf-8").replace(f"# {EMBEDDED_MODEL.name}\n", f"# {EMBEDDED_NAME}\n", 1)
+    card.write_text(text.replace(f'emoglot.load("{EMBEDDED_MODEL.name}")', "emoglot.load()"), encoding="utf-8")
     shutil.copytree(encoder_folder, EMBEDDED_MODEL / "encoder")
     if (model_folder / LANGUAGES_FILE).exists():
         shutil.copy(model_folder / LANGUAGES_FILE, EMBEDDED_MODEL)

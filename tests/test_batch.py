@@ -499,9 +499,28 @@ def test_a_frame_comes_back_with_scores(library, local):
         emoglot.score_frame(found, model=local)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_frame_whose_texts_are_none_is_refused(library, local):
+    module = pytest.importorskip(library)
+    make = module.table if library == "pyarrow" else module.DataFrame
+    for values in ([1, 2], [b"a", b"b"]):
+        with pytest.raises(DataError, match="a text is a string"):
+            emoglot.score_frame(make({"text": values}), model=local)
+
+
 def test_what_is_no_frame_is_refused(local):
-    with pytest.raises(DataError, match="got list"):
-        emoglot.score_frame(["a"], model=local)
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    for given in (["a"], pandas.Series(["a"]), polars.LazyFrame({"text": ["a"]})):
+        with pytest.raises(DataError, match=f"got {type(given).__name__}"):
+            emoglot.score_frame(given, model=local)
+    twice = pandas.DataFrame([["a", "b"]], columns=["text", "text"])
+    for frame in (twice, pa.Table.from_arrays([["a"], ["b"]], names=["text", "text"])):
+        with pytest.raises(DataError, match="2 columns 'text'"):
+            emoglot.score_frame(frame, model=local)
+    empty = emoglot.score_frame(pandas.DataFrame({"text": []}), model=local)
+    assert empty["labels"].dtype == object
+    shuffled = emoglot.score_frame(pandas.DataFrame({"text": ["so happy", "so sad"]}, index=[7, 3]), model=local)
+    assert shuffled["labels"].tolist() == [list(found.labels) for found in local.predict(["so happy", "so sad"])]
 
 
 def test_a_frame_of_pandas_needs_no_pyarrow(model_folder):

@@ -68,6 +68,36 @@ def test_an_array_of_eleven_columns_means_the_eleven_labels():
     assert fit(array).labels_ == SEMEVAL_LABELS
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_data_frame_knows_the_names_of_its_labels(library):
+    module = pytest.importorskip(library)
+    columns = {name: make_dataset(1).targets[:, LABELS.index(name)] for name in ("joy", "anger", "fear")}
+    frame = module.DataFrame(columns)
+    for labels in (None, ["anger", "fear", "joy"]):
+        model = fit(frame, labels=labels, validation=([f"{text} now" for text in TEXTS], frame))
+        counts = [part["positives"] for part in model._state.training["data"].values()]
+        assert set(model.labels_) == set(columns)
+        for name, column in columns.items():
+            assert counts[0][name] == column.sum()
+    with pytest.raises(DataError, match="a column for each of anger, joy, and no other, got joy, anger, fear"):
+        fit(frame, labels=["anger", "joy"])
+
+
+def test_labels_of_a_wrong_shape_are_told():
+    with pytest.raises(DataError, match="a row for each text, got the shape"):
+        fit(np.zeros(len(TEXTS)))
+    truths = list(make_dataset(1).targets == 1)
+    assert fit(truths, labels=LABELS).labels_ == LABELS
+
+
+def test_what_would_give_its_names_is_no_list_of_texts(trained):
+    pandas = pytest.importorskip("pandas")
+    for texts in ({"a": "b"}, pandas.DataFrame({"text": ["a"]})):
+        with pytest.raises(DataError, match="take its column of texts"):
+            trained.predict(texts)
+    assert len(trained.predict(pandas.Series(["a", "b"]), pandas.Series(["en", None]))) == 2
+
+
 def test_a_validation_set_is_used():
     model = fit(NAMES, validation=([f"{text} now" for text in TEXTS], NAMES))
     data = model._state.training["data"]

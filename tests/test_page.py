@@ -515,6 +515,19 @@ def test_a_dead_service_leaves_the_last_result(page):
     assert not page["problem"].is_displayed()
 
 
+def test_a_download_has_the_texts_that_were_read(page, model):
+    """And not those that came after, to which the service has not answered."""
+    page.read_lines(HAPPY, AFRAID)
+    page.run("window.fetch = async () => { throw new TypeError('away') }")
+    page.put("\n".join(["A plain fact about tables", HAPPY, AFRAID]))
+    page.wait(lambda: "does not answer" in page["problem"].text)
+    rows = [(row[0], row[1]) for row in page.download()[1:]]
+    assert rows == [
+        (text, "; ".join(found.labels))
+        for text, found in zip((HAPPY, AFRAID), model.predict([HAPPY, AFRAID]), strict=True)
+    ]
+
+
 @pytest.mark.parametrize(("status", "said"), [(413, "more than the service takes"), (422, "texts 3: too odd")])
 def test_a_refusal_is_said_in_a_sentence(page, status, said):
     body = '{"detail": "too much"}' if status == 413 else '{"detail": [{"loc": ["texts", 3], "msg": "too odd"}]}'
@@ -528,9 +541,11 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(browser, downloads, tmp_path)
         page = Page(browser, guarded.url, downloads)
         browser.get(guarded.url)
         page.wait(page["access"].is_displayed)
-        page["token"].send_keys("wrong", Keys.ENTER)
-        page.wait(lambda: "does not accept" in page["problem"].text)
-        page["token"].clear()
+        for wrong in ("wrong", "open-sesame”"):
+            page["token"].send_keys(wrong, Keys.ENTER)
+            page.wait(lambda: "does not accept" in page["problem"].text)
+            assert page["access"].is_displayed()
+            page["token"].clear()
         page["token"].send_keys("open-sesame", Keys.ENTER)
         page.wait(lambda: not page["access"].is_displayed() and page.all("#scores li"))
         page.read(HAPPY)

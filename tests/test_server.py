@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import fields
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -308,6 +311,56 @@ def test_sigterm_loses_nothing_that_was_accepted(model_folder, tmp_path):
         assert service.process.wait(timeout=30) in (0, -signal.SIGTERM)
 
 
+def test_what_a_client_asked_that_has_gone_is_not_scored(model_folder, tmp_path):
+    with running(tmp_path, "--model", model_folder) as service:
+        body = json.dumps(
+            {"texts": [f"nobody waits {number}" * 20 for number in range(1000)], "explain": True}
+        ).encode()
+        address = urlsplit(service.url)
+        with socket.create_connection((address.hostname, address.port)) as client:
+            head = f"POST /v1/predict HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
+            client.sendall(head.encode() + body)
+            while b"emoglot_queue_texts 1000.0" not in service.ask("/metrics").data:
+                pass
+        while b"emoglot_queue_texts 0.0" not in (told := service.ask("/metrics").data):
+            pass
+        assert b'status="499"' in told
+        assert b"emoglot_texts_total 1000.0" not in told
+
+
+@pytest.mark.parametrize(
+    "beginning", [b"", b"GET /healthz HTTP/1.1\r\n", b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /"]
+)
+def test_headers_that_do_not_come_are_not_awaited_for_ever(beginning, model_folder, tmp_path):
+    with running(tmp_path, "--model", model_folder, "--max-seconds", 0.3) as service:
+        address = urlsplit(service.url)
+        with socket.create_connection((address.hostname, address.port), timeout=10) as client:
+            client.sendall(beginning)
+            answer = b"".join(iter(lambda: client.recv(4096), b""))
+        assert answer.count(b"HTTP/1.1 408 Request Timeout") == 1
+        assert answer.endswith(b'{"detail":"a request must arrive within 0.3 seconds"}')
+
+
+def test_the_queue_of_a_killed_worker_is_forgotten(model_folder, tmp_path):
+    with running(tmp_path, "--model", model_folder, "--workers", 2) as service:
+        body = {"texts": [f"busy {number}" * 20 for number in range(900)], "explain": True}
+        with ThreadPoolExecutor(4) as clients:
+            asked = [clients.submit(service.ask, "/v1/predict", body) for _ in range(4)]
+            while b"emoglot_queue_texts 0.0" in service.ask("/metrics").data:
+                pass
+            for worker in Path(f"/proc/{service.process.pid}/task/{service.process.pid}/children").read_text().split():
+                if b"spawn_main" in Path(f"/proc/{worker}/cmdline").read_bytes():
+                    os.kill(int(worker), signal.SIGKILL)
+            assert any(answer.exception() for answer in asked)
+        deadline = time.monotonic() + 60
+        while True:
+            with suppress(urllib3.exceptions.HTTPError):  # others are being started
+                if b"emoglot_queue_texts 0.0" in service.ask("/metrics").data:
+                    return
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
 def test_the_client_stands_in_for_a_model(service, local):
     with emoglot.Client(service.url) as client:
         assert client.labels_ == local.labels_
@@ -321,6 +374,16 @@ def test_the_client_stands_in_for_a_model(service, local):
         assert [found.labels for found in client.predict(TEXTS, languages)] == [
             found.labels for found in local.predict(TEXTS, languages)
         ]
+        for torn in ("so happy \ud83d", "\udc00", "a \ud800 b"):
+            assert client.predict([torn]) == pytest.approx(local.predict([torn]))
+            assert [token.token for token in client.explain(torn)] == [token.token for token in local.explain(torn)]
+        missing = ["es", None, float("nan")]
+        assert [found.labels for found in client.predict(TEXTS[:3], missing)] == [
+            found.labels for found in local.predict(TEXTS[:3], missing)
+        ]
+        for either in (client, local):
+            with pytest.raises(DataError, match="a language is a code such as 'en', got 7"):
+                either.predict(["a"], [7])
         with pytest.raises(DataError, match="5000 characters"):
             client.predict(["a" * 6000])
         with pytest.raises(DataError, match="put it in a list"):
@@ -334,6 +397,39 @@ def test_a_client_whose_service_is_not_there_says_so():
         emoglot.Client("http://127.0.0.1:9", retries=0).predict(["a"])
     with pytest.raises(DataError, match="begins with http"):
         emoglot.Client("127.0.0.1:8000")
+    with pytest.raises(DataError, match="ASCII"):
+        emoglot.Client("http://127.0.0.1:9", token="s3cret”")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "message"),
+    [
+        (413, b"<html>too large</html>", DataError, "answered 413: '<html>too large"),
+        (500, b"", EmoglotError, "answered 500"),
+        (400, b'{"detail":["a"]}', EmoglotError, "answered 400"),
+        (200, b'{"ok": true}', EmoglotError, "does not answer like a service"),
+        (200, b"[1]", EmoglotError, "does not answer like a service"),
+        (200, b"hello", EmoglotError, "does not answer like a service"),
+    ],
+)
+def test_a_client_tells_what_something_else_answers(status, body, kind, message):
+    class Other(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *given):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Other) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with emoglot.Client(f"http://127.0.0.1:{server.server_port}", retries=0) as client, pytest.raises(kind) as told:
+            client.predict(["a"])
+        server.shutdown()
+    assert message in str(told.value)
 
 
 def test_openapi_is_kept(service):

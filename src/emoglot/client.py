@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from types import TracebackType
@@ -11,13 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from emoglot.data.cells import shown
 from emoglot.errors import DataError, EmoglotError, MissingExtraError, ModelError
-from emoglot.model import Prediction, TokenWeight, check_texts
+from emoglot.model import Prediction, TokenWeight, check_languages, check_texts
 
 # A busy or restarting server is asked again after 0.2, 0.4, 0.8 … seconds, or when it says.
 RETRIES = 5
 BACKOFF = 0.2
 _TRY_AGAIN = (408, 429, 502, 503, 504)
+_SURROGATE, _UNREAD = re.compile("[\ud800-\udfff]"), "\ufeff"
 # As a text in JSON: a character takes up to six bytes for an escape, and two quotes and a comma go with it.
 _BYTES_PER_CHARACTER = 6
 
@@ -34,6 +37,8 @@ class Client:
         if not url.startswith(("http://", "https://")):
             raise DataError(f"the address of a service begins with http:// or https://, got {url!r}")
         self._url = url.rstrip("/")
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise DataError("a token is made of ASCII characters on one line, got others")
         headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
         again = urllib3.Retry(
             total=retries,
@@ -55,16 +60,15 @@ class Client:
         thresholds = {label["id"]: label["threshold"] for label in self._model["labels"]}
         return {name: np.inf if value is None else value for name, value in thresholds.items()}
 
-    def predict(self, texts: Iterable[str], language: str | Sequence[str] | None = None) -> list[Prediction]:
+    def predict(self, texts: Iterable[str], language: str | Sequence[str | None] | None = None) -> list[Prediction]:
         """Give the labels of every text, possibly none; `language` is the code of all texts, or one for each."""
         texts = check_texts(texts)
-        if language is None or isinstance(language, str):
-            return list(self._predict(texts, language))
-        if len(language) != len(texts):
-            raise DataError(f"language is one code, or one for each text, got {len(language)} for {len(texts)} texts")
+        codes = check_languages(language, len(texts))
+        if not isinstance(codes, list):
+            return list(self._predict(texts, codes))
         answers: dict[int, Prediction] = {}
-        for code in dict.fromkeys(language):
-            rows = [row for row, own in enumerate(language) if own == code]
+        for code in dict.fromkeys(codes):
+            rows = [row for row, own in enumerate(codes) if own == code]
             answers |= dict(zip(rows, self._predict([texts[row] for row in rows], code), strict=True))
         return [answers[row] for row in range(len(texts))]
 
@@ -76,8 +80,9 @@ class Client:
     def explain(self, text: str) -> tuple[TokenWeight, ...]:
         """Give every token of a text with its attention weight; the weights sum to 1."""
         check_texts([text])
-        (result,) = self._ask("POST", "/v1/predict", {"text": text, "explain": True})["results"]
-        return tuple(TokenWeight(**token) for token in result["tokens"])
+        (result,) = self._results({"text": _well_formed(text), "explain": True})
+        spans = [(token["start"], token["end"], token["weight"]) for token in result["tokens"]]
+        return tuple(TokenWeight(text[start:end], weight, start, end) for start, end, weight in spans)
 
     def close(self) -> None:
         """Close the connections."""
@@ -97,8 +102,7 @@ class Client:
 
     def _predict(self, texts: Sequence[str], language: str | None) -> Iterator[Prediction]:
         for chunk in self._chunks(texts):
-            answer = self._ask("POST", "/v1/predict", {"texts": chunk, "language": language})
-            for result in answer["results"]:
+            for result in self._results({"texts": [_well_formed(text) for text in chunk], "language": language}):
                 yield Prediction(tuple(result["labels"]), result["scores"], result["truncated"], result["unreadable"])
 
     def _chunks(self, texts: Sequence[str]) -> Iterator[list[str]]:
@@ -117,6 +121,12 @@ class Client:
         if chunk:
             yield chunk
 
+    def _results(self, question: dict[str, Any]) -> list[dict[str, Any]]:
+        answer = self._ask("POST", "/v1/predict", question)
+        if "results" not in answer:
+            raise EmoglotError(f"{self._url} does not answer like a service of emoglot: got {shown(answer)}")
+        return list(answer["results"])
+
     def _ask(self, method: str, path: str, content: Any = None) -> dict[str, Any]:
         import urllib3
 
@@ -127,11 +137,13 @@ class Client:
             raise EmoglotError(f"the service at {self._url} can't be reached: {error}") from error
         try:
             answer = json.loads(response.data)
-        except ValueError as error:
-            raise EmoglotError(f"{self._url} does not answer like a service of emoglot: {error}") from error
+        except ValueError:  # a proxy in between may answer in HTML
+            answer = response.data.decode("utf-8", "replace")
         if response.status != 200:
             raise _error(response.status)(f"{self._url} answered {response.status}: {_detail(answer)}")
-        return dict(answer)
+        if not isinstance(answer, dict):
+            raise EmoglotError(f"{self._url} does not answer like a service of emoglot: got {shown(answer)}")
+        return answer
 
 
 def _error(status: int) -> type[EmoglotError]:
@@ -140,6 +152,11 @@ def _error(status: int) -> type[EmoglotError]:
 
 def _detail(answer: Any) -> str:
     detail = answer.get("detail", answer) if isinstance(answer, dict) else answer
-    if isinstance(detail, list):
-        return "; ".join(f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in detail)
-    return str(detail)
+    if isinstance(detail, list) and all(isinstance(entry, dict) for entry in detail):
+        return "; ".join(f"{'.'.join(map(str, entry.get('loc', ())))}: {entry.get('msg')}" for entry in detail)
+    return detail if isinstance(detail, str) and isinstance(answer, dict) else shown(detail)
+
+
+def _well_formed(text: str) -> str:
+    """Half a character can't be sent; what is not read, as little as it is, stands in for it."""
+    return _SURROGATE.sub(_UNREAD, text)

@@ -89,7 +89,7 @@ def _as_rows(rows: Any) -> list[Any]:
 
 def _is_numeric(row: Any) -> bool:
     is_list = isinstance(row, (list, tuple, np.ndarray)) and len(row) > 0
-    return is_list and all(isinstance(value, (int, float, np.number)) for value in row)
+    return is_list and all(isinstance(value, (int, float, np.number, np.bool_)) for value in row)
 
 
 def _targets_from_array(rows: Any, width: int) -> Targets:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,8 +116,8 @@ class EmotionClassifier:
         on_features: Progress | None = None,
         on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     ) -> EmotionClassifier:
-        """Train on texts with sets of label names, or a 0/1 array in which NaN means not annotated."""
-        labels = _plain(labels)
+        """Train on texts with sets of label names, or a 0/1 array or data frame in which NaN means not annotated."""
+        labels = labels if _is_frame(labels) else _plain(labels)
         names = self._label_names(labels)
         training = _to_dataset(texts, labels, names)
         held_out = None
@@ -155,7 +155,7 @@ class EmotionClassifier:
         scores = [scored.scores for scored in self._score(texts)]
         return np.concatenate([np.empty((0, len(self.labels_)), np.float32), *scores])
 
-    def predict(self, texts: Iterable[str], language: str | Sequence[str] | None = None) -> list[Prediction]:
+    def predict(self, texts: Iterable[str], language: str | Sequence[str | None] | None = None) -> list[Prediction]:
         """Give the labels of every text, possibly none.
 
         `language` is the code of all texts, or one for each: where the model has thresholds for it, they are used.
@@ -175,7 +175,9 @@ class EmotionClassifier:
                 predictions.append(Prediction(labels, by_label, _is_truncated(text, spans), unreadable))
         return predictions
 
-    def decide(self, scores: NDArray[np.float32], language: str | Sequence[str] | None = None) -> NDArray[np.bool_]:
+    def decide(
+        self, scores: NDArray[np.float32], language: str | Sequence[str | None] | None = None
+    ) -> NDArray[np.bool_]:
         """Choose the labels (texts, labels) that scores amount to, as `predict` does."""
         thresholds = self._thresholds_of(language, len(scores))
         return decide(scores, thresholds, single_label=self.config.single_label)
@@ -209,15 +211,14 @@ class EmotionClassifier:
         assert self._scorer is not None
         return self._scorer.run(texts)
 
-    def _thresholds_of(self, language: str | Sequence[str] | None, count: int) -> NDArray[np.float64]:
+    def _thresholds_of(self, language: str | Sequence[str | None] | None, count: int) -> NDArray[np.float64]:
         """Give the thresholds for every text (texts, labels)."""
         state = self._trained_state()
-        if language is None or isinstance(language, str):
-            return np.broadcast_to(state.thresholds_for(language), (count, len(state.labels)))
-        if len(language) != count:
-            raise DataError(f"language is one code, or one for each text, got {len(language)} for {count} texts")
-        by_language = {code: state.thresholds_for(code) for code in set(language)}
-        return np.array([by_language[code] for code in language]).reshape(count, len(state.labels))
+        codes = check_languages(language, count)
+        if not isinstance(codes, list):
+            return np.broadcast_to(state.thresholds_for(codes), (count, len(state.labels)))
+        by_language = {code: state.thresholds_for(code) for code in set(codes)}
+        return np.array([by_language[code] for code in codes]).reshape(count, len(state.labels))
 
     def _trained_state(self) -> ModelState:
         if self._state is None:
@@ -227,8 +228,12 @@ class EmotionClassifier:
     def _label_names(self, labels: Any) -> tuple[str, ...]:
         if self._given_labels is not None:
             return self._given_labels
+        if _is_frame(labels):
+            return check_names(list(labels.columns))
         if is_array_like(labels):
-            width = labels.shape[-1] if isinstance(labels, np.ndarray) else len(labels[0])
+            if isinstance(labels, np.ndarray) and labels.ndim != 2:
+                raise DataError(f"an array of labels has a row for each text, got the shape {labels.shape}")
+            width = labels.shape[1] if isinstance(labels, np.ndarray) else len(labels[0])
             if width == len(SEMEVAL_LABELS):
                 return SEMEVAL_LABELS
             raise DataError(
@@ -268,16 +273,30 @@ def load(
 
 
 def _plain(labels: Any) -> Any:
-    """Take a generator, a column of a data frame or a whole one for what it holds."""
+    """Take a generator or a column of a data frame for what it holds."""
     if hasattr(labels, "to_numpy"):
         labels = labels.to_numpy()
     is_column = isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype == object
     return list(labels) if is_column or isinstance(labels, Iterator) else labels
 
 
+def _is_frame(labels: Any) -> bool:
+    return hasattr(labels, "columns") and hasattr(labels, "to_numpy")
+
+
+def _in_order(frame: Any, names: tuple[str, ...]) -> Any:
+    """Take the columns of a data frame by their names."""
+    if set(frame.columns) != set(names):
+        given = ", ".join(map(str, frame.columns))
+        raise DataError(
+            f"a data frame of labels has a column for each of {', '.join(names)}, and no other, got {given}"
+        )
+    return frame[list(names)].to_numpy()
+
+
 def _to_dataset(texts: Iterable[str], labels: Any, names: tuple[str, ...]) -> Dataset:
     texts = check_texts(texts)
-    targets = to_targets(_plain(labels), names)
+    targets = to_targets(_in_order(labels, names) if _is_frame(labels) else _plain(labels), names)
     if len(targets) != len(texts):
         raise DataError(f"every text needs its labels, got {len(texts)} texts and {len(targets)} rows of labels")
     unknown = (NO_LANGUAGE,) * len(texts)
@@ -288,11 +307,30 @@ def check_texts(texts: Iterable[str]) -> Sequence[str]:
     """Refuse what is not a list of strings."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
         raise DataError(f"texts are a list of strings, got {type(texts).__name__}: put it in a list")
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # which would give their names
+        raise DataError(f"texts are a list of strings, got {type(texts).__name__}: take its column of texts")
     texts = texts if isinstance(texts, (list, tuple)) else list(texts)
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise DataError(f"a text is a string, got {text!r} ({type(text).__name__}) at index {index}")
     return texts
+
+
+def check_languages(language: str | Sequence[str | None] | None, count: int) -> str | list[str | None] | None:
+    """Give one code for all texts, or one for each; None where it is missing, in the way of any data frame."""
+    if language is None or isinstance(language, str):
+        return language
+    codes = [None if is_missing(code) else code for code in language]
+    if len(codes) != count:
+        raise DataError(f"language is one code, or one for each text, got {len(codes)} for {count} texts")
+    if strange := [code for code in codes if not isinstance(code, str | None)]:
+        raise DataError(f"a language is a code such as 'en', got {strange[0]!r}")
+    return codes
+
+
+def is_missing(value: Any) -> bool:
+    """Say whether a cell of a data frame holds nothing, in the way of any library."""
+    return value is None or (isinstance(value, float) and np.isnan(value)) or type(value).__name__ == "NAType"
 
 
 def _is_truncated(text: str, spans: NDArray[np.int32]) -> bool:

@@ -7,7 +7,7 @@ import hmac
 import logging
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import fastapi_offline
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -26,7 +26,7 @@ from emoglot._version import __version__
 from emoglot.errors import DataError
 from emoglot.server.batcher import QueueFullError
 from emoglot.server.metrics import Metrics
-from emoglot.server.protocol import MAX_HEADERS
+from emoglot.server.protocol import MAX_HEADERS, MAX_SECONDS
 from emoglot.server.schemas import (
     InvalidRequest,
     ModelResponse,
@@ -40,6 +40,8 @@ from emoglot.server.settings import Settings
 
 PAGE = Path(__file__).parent / "page"
 SWAGGER = Path(fastapi_offline.__file__).parent / "static"
+_CLOSE = {"Connection": "close"}  # for whoever has not sent all and shall not
+_NOBODY_WAITS = 499  # as nginx counts it; nobody sees it but the metrics
 RETRY_AFTER = "1"  # second: a full queue of tweets is worked off in two or three
 # Nothing from elsewhere, nothing inside pages of others. The documentation's own script sets styles in the markup.
 _POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -63,12 +65,12 @@ def create_app(settings: Settings) -> FastAPI:
     metrics = Metrics()
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, int]]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
         app.state.service = Service(settings, metrics)
         await app.state.service.start()
         description = _describe(app)
         app.openapi = lambda: description  # type: ignore[method-assign]  # as FastAPI's manual says
-        yield {MAX_HEADERS: settings.max_headers}
+        yield {MAX_HEADERS: settings.max_headers, MAX_SECONDS: settings.max_seconds}
         await app.state.service.stop()
 
     app = FastAPI(
@@ -82,6 +84,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.metrics = metrics
     app.state.tokens = [token.strip().encode() for token in settings.tokens.split(",") if token.strip()]
+    app.add_exception_handler(Exception, _fail)
     _add_api(app)
     _add_pages(app)
     app.add_middleware(_Frame, metrics=metrics, paths=frozenset(route.path for route in app.routes))  # type: ignore[attr-defined]
@@ -100,7 +103,7 @@ def _check_token(request: Request) -> None:
     # All are compared, so that the time taken tells nothing.
     matches = [hmac.compare_digest(given.strip().encode(), token) for token in tokens]
     if scheme.lower() != "bearer" or not any(matches):
-        raise HTTPException(401, "a bearer token is needed", {"WWW-Authenticate": "Bearer"})
+        raise HTTPException(401, "a bearer token is needed", {"WWW-Authenticate": "Bearer", **_CLOSE})
 
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -130,7 +133,10 @@ def _add_api(app: FastAPI) -> None:
         if settings.log_texts:
             log.info("texts: %s", asked.all_texts())
         try:
-            answer = await asyncio.wait_for(app.state.service.predict(asked), settings.max_seconds)
+            work = _unless_gone(request, app.state.service.predict(asked))
+            answer = await asyncio.wait_for(work, settings.max_seconds)
+        except _GoneError:
+            return Response(status_code=_NOBODY_WAITS)
         except QueueFullError:
             raise _busy("too many texts are waiting: ask again later") from None
         except asyncio.TimeoutError:
@@ -202,7 +208,8 @@ async def _read_body(request: Request, settings: Settings) -> bytes:
     try:
         return await asyncio.wait_for(_receive(request, settings), settings.max_seconds)
     except asyncio.TimeoutError:
-        raise HTTPException(408, f"a request must arrive within {settings.max_seconds:g} seconds") from None
+        reason = f"a request must arrive within {settings.max_seconds:g} seconds"
+        raise HTTPException(408, reason, _CLOSE) from None
 
 
 async def _receive(request: Request, settings: Settings) -> bytes:
@@ -214,8 +221,31 @@ async def _receive(request: Request, settings: Settings) -> bytes:
     return bytes(body)
 
 
+class _GoneError(Exception):
+    """Nobody waits for the answer any more."""
+
+
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """Give the answer, or stop working on it when the client has gone."""
+    answering = asyncio.create_task(work)
+    leaving = asyncio.create_task(_wait_for_leave(request))
+    try:
+        await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            raise _GoneError
+        return await answering
+    finally:
+        answering.cancel()
+        leaving.cancel()
+
+
+async def _wait_for_leave(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 def _too_large(settings: Settings) -> HTTPException:
-    return HTTPException(413, f"the body of a request may have {settings.max_body} bytes", {"Connection": "close"})
+    return HTTPException(413, f"the body of a request may have {settings.max_body} bytes", _CLOSE)
 
 
 def _parse(body: bytes, settings: Settings) -> PredictRequest:
@@ -233,6 +263,11 @@ def _parse(body: bytes, settings: Settings) -> PredictRequest:
                 413, f"a text may have {settings.max_characters} characters, got {len(text)} in text {index}"
             )
     return asked
+
+
+async def _fail(request: Request, error: Exception) -> Response:
+    """Answer as always, though it is a fault of ours; what it was is in the log."""
+    return JSONResponse({"detail": "the service failed"}, 500, headers=_HEADERS)
 
 
 def _busy(message: str) -> HTTPException:

@@ -49,6 +49,7 @@ class Batcher(Generic[Answer]):
         wait: float,
         limit: int,
         on_batch: Callable[[Sequence[Item], float], None] = lambda items, seconds: None,
+        on_depth: Callable[[int], None] = lambda depth: None,
     ) -> None:
         """Take the function that scores a batch, in a thread of its own; its token budget; and the longest queue."""
         self._score = score
@@ -56,6 +57,7 @@ class Batcher(Generic[Answer]):
         self._wait = wait
         self._limit = limit
         self._on_batch = on_batch
+        self._on_depth = on_depth
         self._jobs: deque[_Job[Answer]] = deque()
         self._arrival = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "scoring")
@@ -68,13 +70,17 @@ class Batcher(Generic[Answer]):
         if self.depth + len(items) > self._limit:
             raise QueueFullError
         job = _Job[Answer](deque(items), asyncio.get_running_loop().create_future(), texts=len(items))
-        self.depth += len(items)
+        self._change_depth(len(items))
         self._jobs.append(job)
         self._arrival.set()
         try:
             return await job.future
         finally:  # also when the client is gone: what still waits is not scored
-            self.depth -= len(items)
+            self._change_depth(-len(items))
+
+    def _change_depth(self, by: int) -> None:
+        self.depth += by
+        self._on_depth(self.depth)
 
     async def run(self) -> None:
         """Work until cancelled."""

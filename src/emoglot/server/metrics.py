@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from emoglot.server.batcher import Item
 
@@ -44,17 +45,25 @@ class Metrics:
         self.batch_size.observe(len(items))
         self.batch_seconds.observe(seconds)
 
-    def watch_depth(self, depth: Callable[[], int]) -> None:
-        """Say how the depth of the queue is found; several workers must write theirs down instead."""
-        self._read_depth = depth
-        if SHARED_FOLDER not in os.environ:
-            self._depth.set_function(depth)
+    def on_depth(self, depth: int) -> None:
+        """Take into account how long the queue is now."""
+        self._depth.set(depth)
 
     def render(self) -> bytes:
         """Give all figures in Prometheus' text format, with those of other workers."""
         if SHARED_FOLDER not in os.environ:
             return generate_latest(self._registry)
-        self._depth.set(self._read_depth())
+        _forget_the_dead(Path(os.environ[SHARED_FOLDER]))
         everybody = CollectorRegistry()
         MultiProcessCollector(everybody)  # type: ignore[no-untyped-call]
         return generate_latest(everybody)
+
+
+def _forget_the_dead(folder: Path) -> None:
+    """Count what waits in living workers only: one that was killed could not say that nothing does any more."""
+    for path in folder.glob("gauge_live*_*.db"):
+        process = int(path.stem.rpartition("_")[2])
+        try:
+            os.kill(process, 0)  # which sends nothing
+        except ProcessLookupError:
+            mark_process_dead(process)  # type: ignore[no-untyped-call]

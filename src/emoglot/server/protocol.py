@@ -1,23 +1,34 @@
-"""The HTTP protocol of uvicorn, with an end to the headers of a request."""
+"""The HTTP protocol of uvicorn, with an end to the headers of a request, in bytes and in time."""
 
 from __future__ import annotations
 
+import asyncio
+
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-MAX_HEADERS = "max_headers"  # the application's state says how many bytes
+# The application's state says how many bytes and seconds.
+MAX_HEADERS, MAX_SECONDS = "max_headers", "max_seconds"
 
-_RESPONSE = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n"
-    b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
-)
+_RESPONSE = b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """Counts what comes in before the body."""
+    """Counts what comes in before the body, and how long that takes."""
 
+    _timer: asyncio.TimerHandle | None = None  # while headers are awaited
     _in_headers = True
     _received = 0  # bytes of chunks that came while the headers were not complete
     _size = 0  # of the headers that are
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Await the first request."""
+        super().connection_made(transport)
+        self._await_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Await nothing more."""
+        self._stop_waiting()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Refuse a header without an end: the parser gives one only when it is whole."""
@@ -26,11 +37,14 @@ class LimitedProtocol(HttpToolsProtocol):
         if not self._in_headers:
             self._received = 0
         elif self._received > self.app_state[MAX_HEADERS] and not self.transport.is_closing():
-            self._refuse()
+            size = self.app_state[MAX_HEADERS]
+            self._refuse(b"431 Request Header Fields Too Large", b"the headers of a request may have %d bytes" % size)
 
     def on_message_begin(self) -> None:
         """Count anew."""
         self._in_headers, self._size = True, 0
+        if self._timer is None:
+            self._await_headers()
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -43,9 +57,23 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Let the body come, which the application counts."""
         self._in_headers = False
+        self._stop_waiting()
         super().on_headers_complete()
 
-    def _refuse(self) -> None:
-        message = b'{"detail":"the headers of a request may have %d bytes"}' % self.app_state[MAX_HEADERS]
-        self.transport.write(_RESPONSE % (len(message), message))
+    def _await_headers(self) -> None:
+        self._timer = self.loop.call_later(self.app_state[MAX_SECONDS], self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self) -> None:
+        if not self.transport.is_closing():
+            seconds = f"{self.app_state[MAX_SECONDS]:g}".encode()
+            self._refuse(b"408 Request Timeout", b"a request must arrive within %s seconds" % seconds)
+
+    def _refuse(self, status: bytes, reason: bytes) -> None:
+        message = b'{"detail":"%s"}' % reason
+        self.transport.write(_RESPONSE % (status, len(message), message))
         self.transport.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import tempfile
@@ -34,8 +35,8 @@ def run(settings: Settings) -> None:
             access_log=settings.access_log,
             server_header=False,
             ws="none",
-            # Whoever is being answered gets as long as any request.
-            timeout_graceful_shutdown=int(settings.max_seconds) + 1,
+            # Whoever was let in may still send for as long as any, and be answered for as long.
+            timeout_graceful_shutdown=math.ceil(2 * settings.max_seconds) + 1,
         )
 
 

@@ -50,8 +50,8 @@ class Service:
             wait=settings.batch_wait,
             limit=settings.max_queue,
             on_batch=metrics.on_batch,
+            on_depth=metrics.on_depth,
         )
-        metrics.watch_depth(lambda: self._batcher.depth)
         self._worker: asyncio.Task[None] | None = None
 
     @property

@@ -37,7 +37,7 @@ class Settings:
     max_body: int = _setting(8 * 2**20, "Bytes in the body of a request.", 1)
     max_headers: int = _setting(32 * 2**10, "Bytes in the headers of a request.", 1024)
     max_queue: int = _setting(5000, "Texts waiting; when there are more, the answer is 503.", 1)
-    max_seconds: float = _setting(30.0, "Seconds for receiving a request, and again for answering it.", 0.01)
+    max_seconds: float = _setting(30.0, "Seconds for receiving a request, and again for answering it.", 0.01, 86_400)
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -46,6 +46,8 @@ class Settings:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if is_number and not low <= value <= high:
                 raise UsageError(f"{item.name} must be in [{low:g}, {high:g}], got {value}")
+        if not (self.tokens.isascii() and self.tokens.isprintable()):  # headers know no others
+            raise UsageError("tokens are made of ASCII characters on one line, got others")
         if self.max_queue < self.max_texts:
             raise UsageError(
                 f"max_queue must be at least max_texts, or a full request would never fit: "

@@ -1,6 +1,7 @@
 // Talks to the service: one question, one answer, or an error that says in a sentence what is wrong.
 
 const TOKEN = "emoglot-token";
+const NO_ACCESS = "The service asks for an access token, or does not accept this one.";
 
 export class ServiceError extends Error {
   constructor(status, message, retryAfter = null) {
@@ -36,6 +37,8 @@ export async function predictPatiently(question, signal, onWait) {
 async function ask(path, options = {}) {
   const headers = { "Content-Type": "application/json" };
   const token = sessionStorage.getItem(TOKEN);
+  // What no header can carry is no token; the browser would fail as if the service were gone.
+  if (token && !/^[\x20-\x7e]+$/.test(token)) throw new ServiceError(401, NO_ACCESS);
   if (token) headers.Authorization = `Bearer ${token}`;
   let response;
   try {
@@ -54,7 +57,7 @@ async function problem(response) {
   // A date is allowed in Retry-After too; then, and without one, a second is a fair guess.
   const wait = Math.max(1, Number(response.headers.get("Retry-After")) || 1);
   const sentence = {
-    401: "The service asks for an access token, or does not accept this one.",
+    401: NO_ACCESS,
     413: `This is more than the service takes at once: ${said}`,
     422: `The service cannot read this: ${said}`,
   }[response.status];

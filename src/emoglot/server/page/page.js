@@ -23,6 +23,7 @@ let model = null;
 let wheel = null;
 let file = null; // { name, content } of the chosen file; while there is one, it is read instead of the editor
 let sheet = null;
+let shown = null; // the sheet that the results are of, as the next may be on its way
 let results = [];
 let running = null; // the AbortController of the question that is out
 let timer = 0;
@@ -115,7 +116,8 @@ function showNothing() {
 }
 
 function readSheet() {
-  const texts = textsOf(sheet);
+  const own = sheet;
+  const texts = textsOf(own);
   only(async (signal) => {
     const limit = model.limits.characters;
     const sent = texts.map((text) => cut(text, limit));
@@ -124,7 +126,7 @@ function readSheet() {
     byId("running").hidden = texts.length <= model.limits.texts && !file;
     if (file) {
       table.clear(ids());
-      showProgress(done, texts.length);
+      showProgress(own, done, texts.length);
     }
     for await (const piece of readMany(sent, inLanguage(), model.limits, signal, onWait)) {
       signal.throwIfAborted();
@@ -133,13 +135,14 @@ function readSheet() {
       const cutAt = (row) => (sent[row] === texts[row] ? 0 : limit);
       done = done.concat(piece.map((result, index) => ({ ...result, cut: cutAt(from + index) })));
       table.append(texts.slice(from, done.length), done.slice(from));
-      showProgress(done, texts.length);
+      showProgress(own, done, texts.length);
     }
     announce(byId("many-note").textContent);
   });
 }
 
-function showProgress(done, total) {
+function showProgress(own, done, total) {
+  shown = own;
   results = done;
   view(true);
   byId("progress").value = done.length;
@@ -178,7 +181,7 @@ function closeFile() {
 }
 
 function download() {
-  const address = URL.createObjectURL(new Blob([toCsv(sheet, results, ids())], { type: "text/csv" }));
+  const address = URL.createObjectURL(new Blob([toCsv(shown, results, ids())], { type: "text/csv" }));
   const name = `${file ? file.name.replace(/\.\w+$/, "") : "texts"}-emotions.csv`;
   element("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60_000); // Safari asks for the file only after the click
