@@ -277,11 +277,11 @@ def test_a_headerless_table_of_zero_and_one_is_not_taken_for_xed(write):
 # GoEmotions
 
 
-def test_goemotions_reads_ids_and_leaves_quotes(write):
-    dataset = read(write("train.tsv", 'My "best day\t17,13\tabc123\nA table.\t27\tabc124\n'))
+def test_goemotions_reads_ids_and_undoes_quoting_only_where_it_is(write):
+    dataset = read(write("train.tsv", 'My "best day\t17,13\tabc123\n"""A"" table."\t27\tabc124\n'))
     assert dataset.labels == GOEMOTIONS_LABELS
     assert len(GOEMOTIONS_LABELS) == 28
-    assert dataset.texts == ('My "best day', "A table.")
+    assert dataset.texts == ('My "best day', '"A" table.')
     chosen = [[GOEMOTIONS_LABELS[index] for index in row.nonzero()[0]] for row in dataset.targets]
     assert chosen == [["excitement", "joy"], ["neutral"]]
     assert set(dataset.languages) == {"en"}

@@ -217,6 +217,34 @@ def test_csv_records_read_what_the_csv_module_writes(rows):
     assert [line for line, _ in records] == starts
 
 
+def test_no_good_row_is_lost_with_a_bad_one(write):
+    lines = ["text,joy,anger", "good one,1,0", '"open quote here,0,1', "good two,1,0", "good three,0,1"]
+    lines += ['says "x" ok,1,1', '"closed" too early,1,1', "last,0,0"]
+    dataset = read(write("mine.csv", "\n".join(lines)), skip_bad=True)
+    assert dataset.texts == ("good one", "good two", "good three", 'says "x" ok', "last")
+    assert [bad.line for bad in dataset.bad_lines] == [3, 7]
+
+
+def test_a_label_called_labels_is_no_column_of_names(write):
+    path = write("mine.csv", "text,joy,labels\na,1,0\nb,0,1\n")
+    with pytest.raises(DataError, match=r"holds no names but 0 and 1: .* --label-columns"):
+        read(path)
+    assert read(path, label_columns=["joy", "labels"]).labels == ("joy", "labels")
+    assert read(path, labels_column="labels").labels == ("0", "1")
+
+
+def test_parquet_that_python_can_not_hold_is_told(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    foreign = pa.Array.from_buffers(pa.string(), 1, [None, *pa.array([b"\xff\xfe"], pa.binary()).buffers()[1:]])
+    late = pa.array([2**62], pa.timestamp("us"))
+    for name, column in (("text", foreign), ("when", late)):
+        parquet.write_table(pa.table({"text": ["a"], "joy": [1]} | {name: column}), tmp_path / "mine.parquet")
+        with pytest.raises(DataError, match="not a readable Parquet file"):
+            read(tmp_path / "mine.parquet", skip_bad=True)
+
+
 def test_parquet(tmp_path):
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

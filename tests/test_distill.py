@@ -248,8 +248,8 @@ def test_a_language_becomes_readable_and_is_labelled_as_its_english(base, extend
 
 def test_a_text_of_unknown_letters_is_unreadable_however_short(model, extended):
     reader = load(model, encoder=extended)
-    unreadable = ["你", "你好", "你!", "@anna 你", "你 @anna", "is 你好吗", "你 😂"]
-    readable = ["is 你", "happy 你好", "@anna happy", "happy", "😂", "!", ""]
+    unreadable = ["你", "你好", "你!", "@anna 你", "你 @anna", "is 你好吗", "你 😂", "!"]
+    readable = ["is 你", "happy 你好", "@anna happy", "happy", "happy!", "😂", ""]
     found = [prediction.unreadable for prediction in reader.predict([*unreadable, *readable])]
     assert found == [True] * len(unreadable) + [False] * len(readable)
 

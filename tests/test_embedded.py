@@ -89,6 +89,13 @@ def test_a_script_it_never_saw_gets_no_labels_and_is_called_unreadable(model: Em
     assert not model.predict([f"I am so happy today {CHEROKEE[:3]}"])[0].unreadable
 
 
+def test_signs_it_never_saw_are_not_read_as_the_space_before_them(model: EmotionClassifier):
+    for text in ("¤", "⍨", "¤ ⍨"):
+        (prediction,) = model.predict([text])
+        assert (prediction.labels, prediction.unreadable) == ((), True)
+    assert model.predict(["¤ I am so happy"])[0].labels == model.predict(["I am so happy"])[0].labels
+
+
 def test_mentions_case_spaces_and_variation_selectors_change_nothing(model: EmotionClassifier):
     text = "I ❤ this, what a lovely surprise"
     variants = [f"@anna {text}", f"{text} @anna", text.upper(), f" {text.replace(' ', '   ')}", text.replace("❤", "❤️")]

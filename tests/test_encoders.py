@@ -158,6 +158,23 @@ def test_neighbours_and_padding_change_nothing(encoder: Encoder, encoders: dict[
         np.testing.assert_allclose(vectors, alone[row], rtol=0, atol=tolerance)
 
 
+def test_where_a_folder_pads_and_cuts_changes_nothing(hub: HubEncoder, xlmr_folder: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(xlmr_folder, tmp_path / "left"))
+    path = other / "tokenizer_config.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(settings | {"padding_side": "left", "truncation_side": "left"}), encoding="utf-8")
+    left = HubEncoder("left", source=other)
+    texts = ["short", "a text that is longer", " ".join(["happy", "day"] * 300)]
+    np.testing.assert_allclose(left.encode(texts).vectors, hub.encode(texts).vectors, rtol=0, atol=1e-5)
+    assert left.fingerprint == hub.fingerprint
+
+
+def test_a_fingerprint_does_not_depend_on_what_transformers_adds(hub: HubEncoder, xlmr_folder: Path) -> None:
+    again = HubEncoder("again", source=xlmr_folder)
+    again.model.config.update({"some_default_of_a_later_version": 7})
+    assert again.fingerprint == hub.fingerprint
+
+
 def test_different_texts_get_different_vectors(encoder: Encoder) -> None:
     happy, furious = rows(encoder.encode(["I am so happy", "I am so furious"]))
     assert not np.allclose(happy[-1], furious[-1], atol=1e-2)

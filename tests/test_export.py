@@ -146,11 +146,25 @@ def test_the_model_in_the_package(tmp_path):
     check(export_model(model, tmp_path / "exported"), model)
 
 
-def test_a_model_on_a_transformer(xlmr_folder, dataset, tmp_path):
+def test_a_model_on_a_transformer(xlmr_folder, dataset, tmp_path, monkeypatch):
     model = emoglot.EmotionClassifier(str(xlmr_folder), config=QUICK, cache=tmp_path / "cache").fit_datasets(dataset)
     folder = export_model(model, tmp_path / "exported")
     assert not (folder / "wide.safetensors").exists()
     check(folder, model)
+    # One whose graph would be too large for a file has its weights beside it.
+    monkeypatch.setattr("emoglot.encoders.export._is_large", lambda encoder: True)
+    check(export_model(model, tmp_path / "large"), model)
+    assert len(list((tmp_path / "large").iterdir())) > len(list(folder.iterdir()))
+
+
+def test_the_examples_of_a_quantized_model_are_its_own(xlmr_folder, dataset, tmp_path):
+    model = emoglot.EmotionClassifier(str(xlmr_folder), config=QUICK, cache=tmp_path / "cache").fit_datasets(dataset)
+    folder = export_model(model, tmp_path / "exported", "int8")
+    for line in (folder / "examples.jsonl").read_text(encoding="utf-8").splitlines():
+        example = json.loads(line)
+        if any(example["scores"]):
+            scores = 1 / (1 + np.exp(-np.array(example["logits"])))
+            np.testing.assert_allclose(example["scores"], scores, atol=1e-6)
 
 
 def test_the_description_names_every_file(tmp_path):

@@ -22,7 +22,7 @@ from safetensors.numpy import load_file, save_file
 
 from emoglot import card, load, persist
 from emoglot.encoders.tiny import TinyEncoder
-from emoglot.errors import EmoglotError, EncoderError, ModelError
+from emoglot.errors import DataError, EmoglotError, EncoderError, ModelError, UsageError
 from emoglot.languages import Language, write_languages
 from emoglot.model import EmotionClassifier
 from emoglot.persist import MAX_DESCRIPTION_BYTES, MAX_FILE_BYTES, ModelState, check_target, read_model, write_model
@@ -86,6 +86,18 @@ def test_a_round_trip_changes_no_bit(trained: EmotionClassifier, model_folder: P
     assert len(np.unique(trained.predict_proba(TEXTS))) > len(TEXTS)  # so there was something to compare
     assert content_of(tmp_path / "again")["weights.safetensors"] == content_of(model_folder)["weights.safetensors"]
     assert content_of(tmp_path / "again")["model.json"] == content_of(model_folder)["model.json"]
+
+
+def test_names_that_no_file_can_hold_are_refused_before_training(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is UTF-8"):
+        check_target(tmp_path / "caf\udce9")
+    with pytest.raises(DataError, match="whole characters"):
+        EmotionClassifier("tiny", labels=["joy", "\ud83d"])
+
+
+def test_metrics_are_of_the_labels(folder: Path) -> None:
+    edit(folder, lambda description: description.update(metrics={}))
+    check_refused(folder, "there must be metrics of each of the labels")
 
 
 def test_a_fingerprint_tells_models_apart_that_score_apart(state: ModelState) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from emoglot.data import read
 from emoglot.data.dataset import Dataset
+from emoglot.errors import DataError
 from emoglot.labels import UNKNOWN
 from emoglot.model import EmotionClassifier
 from emoglot.parallel import Parallel
@@ -120,6 +121,11 @@ def test_sentences_come_before_words():
 def test_english_without_a_word_says_nothing(judge):
     texts = ("I am so happy no1", "\u200b", "The train leaves at noon no1")
     assert "\u200b" not in project(judge, same_text(texts), 100).texts
+
+
+def test_no_translations_are_told(judge, parallel):
+    with pytest.raises(DataError, match="no pair is left"):
+        project(judge, parallel.select(np.arange(0)), 100)
 
 
 def test_the_table_reads_back_to_the_same_data(judge, parallel, tmp_path):

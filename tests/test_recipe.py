@@ -56,11 +56,14 @@ def test_a_pattern_takes_its_files_in_the_order_of_their_names(tmp_path, root):
 
 
 def test_entries_add_up_each_for_its_purpose(tmp_path, root):
-    lines = [f'[[data.{name}]]\npath = "ours/part{part}.csv"' for name, part in (("a", 0), ("b", 1), ("a", 2))]
+    lines = [
+        f'[[data.{name}]]\npath = "ours/part{part}.csv"'
+        for name, part in (("train", 0), ("validation", 1), ("train", 2))
+    ]
     listed = recipe(tmp_path, *lines)
     first, third = (read(root / "ours" / f"part{part}.csv") for part in (0, 2))
-    assert listed.read("a", root).texts == first.texts + third.texts
-    assert len(listed.read("b", root)) == 16
+    assert listed.read("train", root).texts == first.texts + third.texts
+    assert len(listed.read("validation", root)) == 16
 
 
 def test_a_share_left_out_here_is_the_share_taken_there(tmp_path, root):
@@ -110,6 +113,25 @@ def test_no_file_found_is_told_with_the_way_out(tmp_path, root):
 def test_an_entry_that_can_not_be_meant_is_refused(tmp_path, lines):
     with pytest.raises(UsageError, match=r"an entry of \[data\] has"):
         recipe(tmp_path, lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("path = 'x'\nrows = 0", "at least 1"),
+        ("path = 'x'\nrepeats = -1", "at least 1"),
+        ("path = ''", "below the folder"),
+        ("path = '/etc/x'", "below the folder"),
+    ],
+)
+def test_an_entry_out_of_range_is_refused(tmp_path, lines, message):
+    with pytest.raises(UsageError, match=message):
+        recipe(tmp_path, f"[[data.train]]\n{lines}")
+
+
+def test_data_for_nothing_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="got validaton"):
+        recipe(tmp_path, "[[data.validaton]]\npath = 'x'")
 
 
 @pytest.mark.parametrize("lines", ["data = 3", "[data]\ntrain = 'x'", "[data.train]\npath = 'x'"])

@@ -8,6 +8,7 @@ annotated texts. What is learnt on the way to those answers is thrown away; the 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -98,7 +99,7 @@ def extend(
 ) -> Path:
     """Add languages to an encoder: new pieces learn to mean what the encoder's own pieces mean in English.
 
-    What the encoder knew stays as it was, so a model trained on it can use the new one.
+    Its vectors stay as they were, so a model trained on it can use the new one.
     """
     training, _ = parallel.split()
     english = [normalise_text(text) for text in training.english]
@@ -171,14 +172,24 @@ def _answers(
     for start in range(0, len(texts), TEACHING_CHUNK):
         chunk = list(texts[start : start + TEACHING_CHUNK])
         path = folder / f"{hashlib.sha256(chr(0).join(chunk).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.npy"
-        if not path.exists():
-            draft = path.with_suffix(".draft.npy")
-            np.save(draft, ask(chunk).astype(np.float16))
+        answers = _read_array(path)
+        if answers is None:
+            answers = ask(chunk).astype(np.float16)
+            draft = path.with_name(f"{path.stem}-{os.getpid()}.draft.npy")
+            np.save(draft, answers)
             draft.replace(path)
-        result[start : start + len(chunk)] = np.load(path)
+        result[start : start + len(chunk)] = answers
         if on_progress:
             on_progress(start + len(chunk), len(texts))
     return result
+
+
+def _read_array(path: Path) -> NDArray[np.float16] | None:
+    """Read what was kept, if it is there and whole: after a power cut a file may be cut, too."""
+    try:
+        return np.asarray(np.load(path))
+    except (OSError, ValueError, EOFError):
+        return None
 
 
 def _to_unit_spread(table: NDArray[np.float32], texts: Bags) -> NDArray[np.float32]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import save as save_tensors
 
 from emoglot import text, wide
 from emoglot._version import __version__
@@ -59,7 +59,8 @@ def export_model(model: EmotionClassifier, folder: Path, quantize: str = "none")
         (draft / HEAD_FILE).write_bytes(state.graph)
         if state.wide:
             arrays = {**vars(state.wide.ngrams), "weights": state.wide.weights, "bias": state.wide.bias}
-            save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, draft / WIDE_FILE)
+            contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+            (draft / WIDE_FILE).write_bytes(save_tensors(contiguous))
         description = _describe(model, encoder)
         # In ASCII: the patterns name surrogates, which UTF-8 can't hold.
         (draft / DESCRIPTION_FILE).write_text(json.dumps(description, indent=1), encoding="utf-8")
@@ -84,7 +85,8 @@ def _write_encoder(encoder: Encoder, draft: Path, quantize: str) -> OnnxEncoder:
         export_encoder(encoder, scratch, encoder.name, quantize)
     exported = OnnxEncoder(scratch)
     shutil.copy(scratch / MODEL_FILE, draft / ENCODER_FILE)
-    shutil.copy(scratch / TOKENIZER_FILE, draft / TOKENIZER_FILE)
+    for name in exported.description.files.keys() - {MODEL_FILE}:  # a large graph has its weights in a file beside
+        shutil.copy(scratch / name, draft / name)
     shutil.rmtree(scratch)
     return exported
 
@@ -112,7 +114,8 @@ def _describe(model: EmotionClassifier, encoder: OnnxEncoder) -> dict[str, Any]:
         },
         "wide": _wide(state.wide) if state.wide else None,
         "score": "1 / (1 + exp(-logit))",
-        "unreadable": "if more than half of the letters lie in tokens whose vectors are all zeros, all scores are 0",
+        "unreadable": "if more than half of the letters lie in tokens whose vectors are all zeros, or all tokens that "
+        "are more than white space or the mark of a word's beginning do, all scores are 0",
         "choose": "the highest score"
         if state.config.single_label
         else "every label whose score is at least its threshold; null is never",
@@ -212,13 +215,14 @@ def _wide(channel: wide.WideChannel) -> dict[str, Any]:
 def _examples(model: EmotionClassifier, encoder: OnnxEncoder) -> Sequence[str]:
     """Give what each step makes of a text."""
     state, head = model.state, HeadRuntime(model.state.graph)
+    exported = EmotionClassifier._from_state(state, encoder)  # which may be quantized
     lines = []
     for given in EXAMPLES:
         normalised = text.normalise_text(given)
         features = extract_features(encoder, [normalised])
         logits = head.logits(features)
         joined = logits_of(head, state.wide, features, [normalised])
-        (prediction,) = model.predict([given])
+        (prediction,) = exported.predict([given])
         record = {
             "text": given,
             "normalised": normalised,

@@ -61,12 +61,16 @@ class Segment:
         """Write and sync all arrays, then make the segment appear in one step."""
         draft = folder / f"{_DRAFT_PREFIX}{uuid.uuid4().hex}"
         draft.mkdir(parents=True)
-        for name in _SEGMENT_ARRAYS:
-            with (draft / f"{name}.npy").open("wb") as file:
-                np.save(file, getattr(self, name))
-                file.flush()
-                os.fsync(file.fileno())
-        return draft.rename(folder / uuid.uuid4().hex)
+        try:
+            for name in _SEGMENT_ARRAYS:
+                with (draft / f"{name}.npy").open("wb") as file:
+                    np.save(file, getattr(self, name))
+                    file.flush()
+                    os.fsync(file.fileno())
+            return draft.rename(folder / uuid.uuid4().hex)
+        except OSError:  # a full disk: leave it no fuller
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
 
 
 _SEGMENT_ARRAYS = tuple(Segment.__dataclass_fields__)

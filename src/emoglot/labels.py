@@ -46,10 +46,17 @@ def check_names(names: Iterable[str]) -> tuple[str, ...]:
     for name in labels:
         if not isinstance(name, str) or not name.strip():
             raise DataError(f"a label is a non-empty string, got {name!r}")
+        if not is_unicode(name):
+            raise DataError(f"a label is made of whole characters, got {name!r}")
     repeated = sorted({name for name in labels if labels.count(name) > 1})
     if repeated:
         raise DataError(f"labels must differ from one another, got {repeated[0]!r} more than once")
     return labels
+
+
+def is_unicode(text: str) -> bool:
+    """Say whether a text can be written to a file: half a pair of surrogates can't."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def to_targets(rows: Any, labels: Sequence[str]) -> Targets:

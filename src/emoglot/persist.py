@@ -28,7 +28,7 @@ from emoglot import card
 from emoglot.config import Config
 from emoglot.errors import EmoglotError, ModelError, UsageError
 from emoglot.files import folder_in_the_making
-from emoglot.labels import check_names
+from emoglot.labels import check_names, is_unicode
 from emoglot.text import NORMALISATION_VERSION
 from emoglot.thresholds import NEVER
 from emoglot.wide import Ngrams, WideChannel
@@ -81,6 +81,8 @@ class ModelState:
 
 def check_target(folder: Path) -> None:
     """Refuse to write where that can't be, or where anything but a model, or an empty folder, would be lost."""
+    if not is_unicode(str(folder)):
+        raise UsageError(f"the name of a model folder is UTF-8, got {str(folder)!r}: choose another")
     above = next(parent for parent in folder.resolve().parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise UsageError(f"{folder} can't be written, as {above} is not a folder that we may write to: choose another")
@@ -259,6 +261,8 @@ def _check_state(state: ModelState, description: Mapping[str, Any], folder: Path
         shapes = (*ngrams, state.wide.weights.shape, state.wide.bias.shape)
         if shapes != ((buckets,), (buckets,), (1,), (buckets, width), (width,)):
             raise ModelError(f"{folder}: the wide channel must fit {buckets} buckets and {width} labels, got {shapes}")
+    if list(state.metrics.get("overall", {}).get("per_class", ())) != list(state.labels):
+        raise ModelError(f"{folder}: there must be metrics of each of the labels {', '.join(state.labels)}")
 
 
 def _as(kind: Any, value: Any) -> Any:

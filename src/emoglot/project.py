@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emoglot.data.dataset import Dataset
+from emoglot.errors import DataError
 from emoglot.labels import UNKNOWN
 from emoglot.model import EmotionClassifier
 from emoglot.parallel import Parallel, as_they_are, join
@@ -69,6 +70,8 @@ def _candidates(parallel: Parallel, wanted: Mapping[str, int], rng: np.random.Ge
     order = order[np.argsort(is_word[order], kind="stable")]
     languages = np.array(parallel.languages)[order]
     drawn = [order[languages == language][: CANDIDATES * count] for language, count in wanted.items()]
+    if not drawn:
+        raise DataError("no pair is left to project: so few translations are all held out for measuring")
     return np.sort(np.concatenate(drawn))
 
 

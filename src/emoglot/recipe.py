@@ -16,6 +16,7 @@ from emoglot.data.split import stratified_split
 from emoglot.errors import DataError, UsageError
 
 DATA = "data"
+PURPOSES = ("train", "validation", "calibration", "parallel", "labelled", "written")
 _SEED = 0  # of splits and samples: the same rows for every recipe
 _TYPES = {
     "path": str,
@@ -53,6 +54,10 @@ class Ingredient:
         if not is_table or not all(type(value) is _TYPES.get(name) for name, value in values.items()):
             _, *others = (f"{name} ({kind.__name__})" for name, kind in _TYPES.items())
             raise UsageError(f"an entry of [{DATA}] has a path and perhaps {', '.join(others)}, got {values!r}")
+        if min(values.get("rows", 1), values.get("repeats", 1)) < 1:
+            raise UsageError(f"rows and repeats of an entry of [{DATA}] are at least 1, got {values!r}")
+        if not values["path"] or Path(values["path"]).is_absolute():
+            raise UsageError(f"a path of [{DATA}] lies below the folder of data, got {values['path']!r}")
         if "without_share" in values and "only_share" in values:
             raise UsageError(f"an entry of [{DATA}] has without_share or only_share, not both, got {values!r}")
         listed: dict[str, Any] = {
@@ -96,6 +101,8 @@ class Recipe:
         is_tables = isinstance(data, dict) and all(isinstance(entries, list) for entries in data.values())
         if not is_tables:
             raise UsageError(f"{path}: files are listed as tables such as [[{DATA}.train]], got {data!r}")
+        if unknown := data.keys() - set(PURPOSES):
+            raise UsageError(f"{path}: data is for {', '.join(PURPOSES)}, got {', '.join(sorted(unknown))}")
         return cls(settings, {name: tuple(map(Ingredient.from_dict, entries)) for name, entries in data.items()})
 
     def read(self, purpose: str, root: Path) -> Dataset | None:

@@ -82,7 +82,15 @@ def _is_unreadable(text: str, features: Features, row: int) -> bool:
         return False
     spans = features.spans(row)
     letters, lost = (_letters_under(part, text) for part in (spans, spans[unknown]))
-    return bool(unknown.all()) or 2 * len(lost) > len(letters)
+    return not _reads_any(spans, unknown, text) or 2 * len(lost) > len(letters)
+
+
+def _reads_any(spans: NDArray[np.int32], unknown: NDArray[np.bool_], text: str) -> bool:
+    """Say whether any token is known that is more than white space, or the mark that a word begins."""
+    ends = spans[:, 1].copy()
+    is_mark = np.flatnonzero(spans[:-1, 0] == spans[1:, 0])  # what begins with it has the text
+    ends[is_mark] = spans[is_mark, 0]
+    return any(text[start:end].strip() for start, end in zip(spans[~unknown, 0], ends[~unknown], strict=True))
 
 
 def _letters_under(spans: NDArray[np.int32], text: str) -> set[int]:

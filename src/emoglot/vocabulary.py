@@ -11,6 +11,7 @@ import numpy as np
 
 from emoglot.config import DistillConfig
 from emoglot.encoders.pieces import train_tokenizer
+from emoglot.files import write_whole
 from emoglot.parallel import Parallel, emoji_names
 
 if TYPE_CHECKING:
@@ -47,9 +48,7 @@ def learn_vocabulary(sample: Sequence[str], config: DistillConfig, work: Path, s
     path = work / f"tokenizer-{digest}-{config.vocabulary}.json"
     if not path.exists():
         say(f"learning a vocabulary from {len(sample):,} texts")
-        draft = path.with_suffix(".draft")
-        train_tokenizer(sample, config.vocabulary, emoji_names().texts).save(str(draft), pretty=False)
-        draft.replace(path)
+        write_whole(path, train_tokenizer(sample, config.vocabulary, emoji_names().texts).to_str())
     return Tokenizer.from_file(str(path))
 
 

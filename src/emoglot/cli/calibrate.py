@@ -41,7 +41,7 @@ def calibrate(
     if data:
         rows = options.read_labelled(data, reading, classifier.labels_)
     else:
-        found = Recipe.from_toml(recipe).read("calibration", root) if recipe else None
+        found = options.read_recipe(Recipe.from_toml(recipe), "calibration", root) if recipe else None
         if found is None:
             raise UsageError("no data: give --data, or a --recipe that lists some as [[data.calibration]]")
         rows = found

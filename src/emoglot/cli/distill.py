@@ -24,7 +24,7 @@ def distill(
         Path | None, typer.Option(help="A model whose scores of the English are learnt in every language.")
     ] = None,
     extend: Annotated[
-        str | None, typer.Option(help="Add languages to this encoder and change nothing else in it; needs no teacher.")
+        str | None, typer.Option(help="Add languages to this encoder, whose vectors stay; needs no teacher.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Settings and data, as a TOML file: see recipes/.")] = None,
     data: Annotated[Path, typer.Option(help="Where the files that the config names are.")] = Path(),
@@ -65,8 +65,8 @@ def distill(
                 settings,
                 out,
                 judge=load(judge) if judge else None,
-                labelled=recipe.read("labelled", data),
-                written=recipe.read("written", data),
+                labelled=options.read_recipe(recipe, "labelled", data),
+                written=options.read_recipe(recipe, "written", data),
                 say=note,
                 on_teaching=on_teaching,
             )

@@ -74,12 +74,22 @@ def read_training(
     """Read training and validation data, of a recipe or given by name."""
     from emoglot.data.dataset import concatenate
 
-    parts = [recipe.read("train", root), read_all(train, reading) if train else None]
+    parts = [read_recipe(recipe, "train", root), read_all(train, reading) if train else None]
     given = [part for part in parts if part is not None]
     if not given:
         raise UsageError("no training data: give --train, or a --config that lists some as [[data.train]]")
     training = concatenate(given)
-    return training, read_all(validation, reading, training.labels) if validation else recipe.read("validation", root)
+    if validation:
+        return training, read_all(validation, reading, training.labels)
+    return training, read_recipe(recipe, "validation", root)
+
+
+def read_recipe(recipe: Recipe, purpose: str, root: Path) -> Dataset | None:
+    """Read what a recipe lists for a purpose, saying what was dropped."""
+    data = recipe.read(purpose, root)
+    if data:
+        warn_of_bad_lines(data.bad_lines, len(data))
+    return data
 
 
 def check_new(out: Path) -> None:

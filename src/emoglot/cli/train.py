@@ -63,6 +63,8 @@ def train(
             checkpoint=checkpoint,
             start=load(start, encoder=encoder) if start else None,
         )
+    if out.exists() and not overwrite:
+        raise UsageError(f"{out} was made meanwhile: move it away, and the same command goes on from {checkpoint}")
     model.save(out)
     checkpoint.unlink(missing_ok=True)
     metrics = model.metrics_["overall"]

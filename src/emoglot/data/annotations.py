@@ -53,6 +53,7 @@ class NamesColumn:
     column: str
     allowed: tuple[str, ...] | None = None
     known: tuple[str, ...] = ()  # names that could have been given: one that never is, is absent, not unknown
+    is_guess: bool = False  # nobody said that this column has names
 
     def cell(self, record: Record) -> tuple[str, ...] | None:
         """Take the names: none of them where the cell is empty, None where there is no cell (not annotated)."""
@@ -70,6 +71,11 @@ class NamesColumn:
     def targets(self, cells: Sequence[tuple[str, ...] | None]) -> tuple[tuple[str, ...], Targets]:
         """Put the names into columns: those allowed, or else those that were seen."""
         rows = [cell or () for cell in cells]
+        if self.is_guess and {name for row in rows for name in row} <= BINARY.keys() and any(rows):
+            raise DataError(
+                f"column {self.column!r} holds no names but 0 and 1: if it is a label, list all that are with "
+                "--label-columns; if those are names, say so with --labels-column"
+            )
         labels = self.allowed or label_names([*rows, self.known])
         if not labels:
             raise DataError(f"a dataset needs at least one label, column {self.column!r} holds no name in any row")

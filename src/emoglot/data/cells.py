@@ -28,6 +28,13 @@ def text_cell(value: object, column: str) -> str:
     return value
 
 
+def unquoted(text: str) -> str:
+    """Undo the quoting of CSV; quotes that are not doubled inside belong to what was said."""
+    inner = text[1:-1]
+    quoted = len(text) > 1 and text[0] == text[-1] == '"' and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if quoted else text
+
+
 def binary_cells(cells: Sequence[str], labels: Sequence[str], unknown: str | None = None) -> tuple[int, ...]:
     """Take one 0 or 1 per label, or UNKNOWN where the cell is the word for it."""
     values = []

@@ -50,8 +50,8 @@ def _parse_from(
             return len(lines)
         except csv.Error as error:
             records.append((first + 1, MalformedLineError(reason_of(error))))
-            # The open quote has swallowed the rest of the file: give up its line only.
-            if UNCLOSED in str(error):
+            # An open quote has swallowed lines, or the rest of the file: give up its own only.
+            if start + reader.line_num > first + 1:
                 return first + 1
             continue
         if fields:

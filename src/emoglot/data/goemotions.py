@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from emoglot.data.cells import check_count, shown, text_cell
+from emoglot.data.cells import check_count, shown, text_cell, unquoted
 from emoglot.data.dataset import Dataset, map_labels
 from emoglot.data.lines import MalformedLineError, check_text, keep_good, numbered_lines, read_text
 
@@ -91,4 +91,4 @@ def _row(line: str) -> tuple[str, list[int]]:
     numbers = [int(number) for number in ids.split(",")] if IDS.fullmatch(ids) else []
     if not numbers or max(numbers) >= len(GOEMOTIONS_LABELS):
         raise MalformedLineError(f"the labels must be ids from 0 to 27 such as '3,10', got {shown(ids)}")
-    return text_cell(text, "text"), numbers
+    return text_cell(unquoted(text), "text"), numbers

@@ -58,9 +58,9 @@ def read_parquet(path: Path) -> Table:
         raise MissingExtraError("pyarrow", "parquet", "reading Parquet files") from None
     try:
         content = parquet.read_table(io.BytesIO(read_bytes(path)))
-    except (pa.ArrowException, OSError) as error:
+        rows: list[dict[str, Any]] = content.to_pylist()
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise DataError(f"{path} is not a readable Parquet file: {error}") from error
-    rows: list[dict[str, Any]] = content.to_pylist()
     return Table(path, tuple(content.column_names), tuple(enumerate(rows, start=1)))
 
 

@@ -75,7 +75,7 @@ def _annotation(table: Table, columns: Columns, taken: set[str | None]) -> Annot
             return NamesColumn(names_column, columns.labels)
         return BinaryColumns(tuple(_existing(table, name, "label column") for name in columns.labels))
     if names_column is not None:
-        return NamesColumn(names_column, known=columns.known)
+        return NamesColumn(names_column, known=columns.known, is_guess=True)
     labels = tuple(name for name in table.columns if name not in taken and name.lower() not in OTHER_COLUMNS)
     if not labels:
         raise DataError(f"a table needs at least one label column, {table.path} has only {_listed(table.columns)}")

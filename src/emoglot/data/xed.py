@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from emoglot.data.cells import check_count, shown, text_cell
+from emoglot.data.cells import check_count, shown, text_cell, unquoted
 from emoglot.data.dataset import NO_LANGUAGE, Dataset
 from emoglot.data.lines import MalformedLineError, check_text, keep_good, numbered_lines, read_text
 from emoglot.labels import PLUTCHIK_LABELS
@@ -44,7 +44,7 @@ def _labelled_row(line: str) -> Row:
         raise MalformedLineError(f"the labels must be digits from 1 to 8 such as '1, 4', got {shown(digits)}")
     chosen = {int(digit) for digit in digits.split(",")}
     targets = tuple(int(number in chosen) for number in range(1, len(PLUTCHIK_LABELS) + 1))
-    return text_cell(_unquoted(text), "text"), targets
+    return text_cell(unquoted(text), "text"), targets
 
 
 def _neutral_row(line: str) -> Row:
@@ -53,14 +53,7 @@ def _neutral_row(line: str) -> Row:
     number, *rest = line.split("\t")
     if not number.isdecimal() or not rest:
         raise MalformedLineError(f"a neutral line must be a number and a text, got {shown(line)}")
-    return text_cell(_unquoted(rest[0]), "text"), NO_EMOTION
-
-
-def _unquoted(text: str) -> str:
-    """Undo the quoting of CSV; quotes that are not doubled inside belong to what was said."""
-    inner = text[1:-1]
-    quoted = len(text) > 1 and text[0] == text[-1] == '"' and '"' not in inner.replace('""', "")
-    return inner.replace('""', '"') if quoted else text
+    return text_cell(unquoted(rest[0]), "text"), NO_EMOTION
 
 
 def _language_of(path: Path) -> str | None:

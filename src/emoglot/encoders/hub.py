@@ -30,6 +30,7 @@ _NOT_THE_NETWORK = (
     "dtype",
     "torch_dtype",
     "architectures",
+    "_commit_hash",
     "truncation",
     "padding",
 )
@@ -46,6 +47,9 @@ class HubEncoder:
         self.layer = layer
         self.name = name if layer is None else f"{name}#{layer}"
         self.tokenizer, self.model = _load(str(source or name), is_folder=source is not None)
+        self._settings = _stored_settings(str(source or name))
+        # Whatever the folder says: vectors are found, and texts cut, from the left.
+        self.tokenizer.padding_side = self.tokenizer.truncation_side = "right"
         if self.model.config.is_encoder_decoder:
             self.model = self.model.get_encoder()
         if self.tokenizer.pad_token is None:
@@ -70,7 +74,7 @@ class HubEncoder:
         """Hash tokenizer, settings, weights and layer: the name alone could come to mean another network."""
         tokenizer = json.loads(self.tokenizer.backend_tokenizer.to_str())
         digest = hashlib.sha256()
-        for settings in (tokenizer, self.model.config.to_dict()):
+        for settings in (tokenizer, self._settings):
             kept = {key: value for key, value in settings.items() if key not in _NOT_THE_NETWORK}
             digest.update(json.dumps(kept, sort_keys=True, default=str).encode())
         for key, tensor in sorted(self.model.state_dict().items()):
@@ -143,6 +147,14 @@ def _load(source: str, *, is_folder: bool) -> tuple[Any, Any]:
     if not tokenizer.is_fast:
         raise EncoderError(f"{source} has no fast tokenizer, so its tokens can't be traced to characters")
     return tokenizer, model
+
+
+def _stored_settings(source: str) -> dict[str, Any]:
+    """Read the settings as the checkpoint has them; to those in memory, each version of transformers adds its own."""
+    from transformers import PretrainedConfig
+
+    settings, _ = PretrainedConfig.get_config_dict(source, local_files_only=True)
+    return dict(settings)
 
 
 def _download(name: str) -> tuple[Any, Any]:

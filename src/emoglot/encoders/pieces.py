@@ -123,7 +123,7 @@ def write_pieces(
     table = np.rint(vectors / scales).astype(np.int8)
     digest = hashlib.sha256(tokenizer.to_str().encode() + table.tobytes() + scales.tobytes()).hexdigest()
     with folder_in_the_making(folder) as draft:
-        tokenizer.save(str(draft / TOKENIZER_FILE), pretty=False)
+        (draft / TOKENIZER_FILE).write_text(tokenizer.to_str(), encoding="utf-8")
         (draft / MODEL_FILE).write_bytes(_graph(table, scales))
         Description(
             name=name,
