@@ -328,6 +328,23 @@ def test_columns_that_come_too_late_are_told(target, model_folder, tmp_path):
         run(write(tmp_path / "in.jsonl", rows), tmp_path / target, model_folder)
 
 
+def test_what_comes_late_inside_of_objects_is_told(model_folder, tmp_path):
+    rows = [*({"text": "hi", "m": {"x": 1}} for _ in range(10)), {"text": "bye", "m": {"x": 2, "y": 3}}]
+    with pytest.raises(DataError, match="a later one has more; write jsonl"):
+        run(write(tmp_path / "in.jsonl", rows), tmp_path / "out.parquet", model_folder)
+    same = [{"text": "hi", "m": {"x": number}} for number in range(25)]
+    run(write(tmp_path / "in.jsonl", same), tmp_path / "same.parquet", model_folder)
+    assert [row["m"] for row in read(tmp_path / "same.parquet")] == [row["m"] for row in same]
+
+
+def test_what_python_can_not_hold_is_told(model_folder, tmp_path):
+    table = pa.table({"text": ["a"], "when": pa.array([2**62], pa.timestamp("us"))})
+    parquet.write_table(table, tmp_path / "in.parquet")
+    with pytest.raises(DataError, match="a value that can't be read"):
+        run(tmp_path / "in.parquet", tmp_path / "out.csv", model_folder)
+    run(tmp_path / "in.parquet", tmp_path / "out.parquet", model_folder)  # which needs no Python for it
+
+
 @pytest.mark.parametrize("value", [10**30, {}, "both"])
 def test_what_parquet_can_not_hold_is_told_and_nothing_stays(value, model_folder, tmp_path):
     rows = [{"text": "a", "x": value}, {"text": "b", "x": 1 if value == "both" else value}]

@@ -96,8 +96,22 @@ def test_names_that_no_file_can_hold_are_refused_before_training(tmp_path: Path)
 
 
 def test_metrics_are_of_the_labels(folder: Path) -> None:
-    edit(folder, lambda description: description.update(metrics={}))
-    check_refused(folder, "there must be metrics of each of the labels")
+    def drop(description: dict[str, Any]) -> None:
+        del description["metrics"]["overall"]["per_class"]["joy"]  # as if no validation row had said anything of it
+
+    edit(folder, drop)
+    assert load(folder).save(folder.with_name("again"))
+    damages: list[Any] = [{}, {"overall": []}, {"overall": {"per_class": 3}}]
+    for metrics in damages:
+        edit(folder, lambda description, metrics=metrics: description.update(metrics=metrics))
+        check_refused(folder, "does not describe a model")
+    edit(folder, lambda description: description.update(metrics={"overall": {"per_class": {"boredom": {}}}}))
+    check_refused(folder, "there are metrics of boredom, which is no label")
+
+
+def test_no_folder_is_above_the_root() -> None:
+    with pytest.raises(ModelError, match="not a model folder"):
+        check_target(Path("/"))
 
 
 def test_a_fingerprint_tells_models_apart_that_score_apart(state: ModelState) -> None:

@@ -85,7 +85,7 @@ def _write_encoder(encoder: Encoder, draft: Path, quantize: str) -> OnnxEncoder:
         export_encoder(encoder, scratch, encoder.name, quantize)
     exported = OnnxEncoder(scratch)
     shutil.copy(scratch / MODEL_FILE, draft / ENCODER_FILE)
-    for name in exported.description.files.keys() - {MODEL_FILE}:  # a large graph has its weights in a file beside
+    for name in (TOKENIZER_FILE, *_beside(exported.description)):
         shutil.copy(scratch / name, draft / name)
     shutil.rmtree(scratch)
     return exported
@@ -155,6 +155,11 @@ def _normalisation() -> dict[str, Any]:
     }
 
 
+def _beside(description: Description) -> set[str]:
+    """Name the files in which a large graph has its weights."""
+    return description.files.keys() - {MODEL_FILE, TOKENIZER_FILE}
+
+
 def _encoder(description: Description) -> dict[str, Any]:
     layouts = {
         "padded": "ids and mask, int64 (texts, tokens), 0 after a text's end → (texts, tokens, dim)",
@@ -163,6 +168,7 @@ def _encoder(description: Description) -> dict[str, Any]:
     }
     return {
         "file": ENCODER_FILE,
+        "weights": sorted(_beside(description)),
         "name": description.name,
         "dim": description.dim,
         "layout": description.layout,

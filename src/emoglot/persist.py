@@ -83,7 +83,7 @@ def check_target(folder: Path) -> None:
     """Refuse to write where that can't be, or where anything but a model, or an empty folder, would be lost."""
     if not is_unicode(str(folder)):
         raise UsageError(f"the name of a model folder is UTF-8, got {str(folder)!r}: choose another")
-    above = next(parent for parent in folder.resolve().parents if parent.exists())
+    above = next((parent for parent in folder.resolve().parents if parent.exists()), folder)
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise UsageError(f"{folder} can't be written, as {above} is not a folder that we may write to: choose another")
     if folder.exists() and not _is_replaceable(folder):
@@ -124,7 +124,7 @@ def read_model(folder: Path) -> ModelState:
             graph=graph,
             wide=_wide_channel(_without_prefix(tensors, _WIDE_PREFIX), config),
             training=_as(dict, description["training"]),
-            metrics=_as(dict, description["metrics"]),
+            metrics=_metrics(description["metrics"]),
             language_thresholds={
                 language: _thresholds(values)
                 for language, values in _as(dict, description.get("language_thresholds", {})).items()
@@ -170,6 +170,12 @@ def listed(thresholds: NDArray[np.float64]) -> list[float | None]:
 def _thresholds(values: Any) -> NDArray[np.float64]:
     listed = [NEVER if value is None else float(_as((float, int), value)) for value in _as(list, values)]
     return np.array(listed, dtype=np.float64)
+
+
+def _metrics(values: Any) -> dict[str, Any]:
+    metrics = _as(dict, values)
+    _as(dict, _as(dict, metrics["overall"])["per_class"])
+    return dict(metrics)
 
 
 def _tensors(state: ModelState) -> dict[str, NDArray[Any]]:
@@ -261,8 +267,9 @@ def _check_state(state: ModelState, description: Mapping[str, Any], folder: Path
         shapes = (*ngrams, state.wide.weights.shape, state.wide.bias.shape)
         if shapes != ((buckets,), (buckets,), (1,), (buckets, width), (width,)):
             raise ModelError(f"{folder}: the wide channel must fit {buckets} buckets and {width} labels, got {shapes}")
-    if list(state.metrics.get("overall", {}).get("per_class", ())) != list(state.labels):
-        raise ModelError(f"{folder}: there must be metrics of each of the labels {', '.join(state.labels)}")
+    # Not the other way round: a label that no validation row was annotated with has no figures.
+    if strange := state.metrics["overall"]["per_class"].keys() - set(state.labels):
+        raise ModelError(f"{folder}: there are metrics of {', '.join(sorted(strange))}, which is no label")
 
 
 def _as(kind: Any, value: Any) -> Any:

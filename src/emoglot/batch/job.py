@@ -54,10 +54,10 @@ class Job:
         record = self._folder / JOB_FILE
         shutil.rmtree(self._folder.with_name(f"{self._folder.name}.done"), ignore_errors=True)
         if self._folder.exists():
-            if not resume:
-                way = "go on with --resume, or delete it" if self._can_go_on else "delete it"
-                raise UsageError(f"{self._folder} holds an unfinished job: {way}")
             found = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else None
+            if not resume:
+                way = "go on with --resume, or delete it" if found and INPUT in found else "delete it"
+                raise UsageError(f"{self._folder} holds an unfinished job: {way}")
             if found is not None and found != self._identity:
                 changed = [name for name, value in self._identity.items() if found.get(name) != value]
                 raise UsageError(f"{self._folder} holds another job, with another {' and '.join(changed)}: delete it")
@@ -70,17 +70,13 @@ class Job:
         self._folder.mkdir(parents=True, exist_ok=True)
         write_whole(record, json.dumps(self._identity))
 
-    @property
-    def _can_go_on(self) -> bool:
-        return INPUT in self._identity
-
     @contextmanager
     def kept_if_it_can_go_on(self) -> Iterator[None]:
         """Leave no folder behind from which no job can go on: one of a pipe, or that failed at its first rows."""
         try:
             yield
         except BaseException as error:
-            if not self._can_go_on or (isinstance(error, Exception) and not self.pieces()):
+            if INPUT not in self._identity or (isinstance(error, Exception) and not self.pieces()):
                 shutil.rmtree(self._folder, ignore_errors=True)
             raise
 

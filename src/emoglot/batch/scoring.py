@@ -41,7 +41,9 @@ class Model:
         if self.language_column is None:
             return self.language
         if window.table is not None:
-            found = window.table.column(self.language_column).to_pylist()
+            from emoglot.batch.source import to_python  # here, as frames of pandas need no pyarrow
+
+            found = to_python(window.table.column(self.language_column))
         else:
             found = [record.get(self.language_column) for record in window.records]
         return [code if isinstance(code, str) else "" for code in found]

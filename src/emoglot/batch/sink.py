@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from emoglot.batch.formats import JSONL, PARQUET, TEXT, Format, delimiter_of
 from emoglot.batch.frame import LABELS
-from emoglot.batch.source import Window
+from emoglot.batch.source import Window, to_python
 from emoglot.errors import DataError, UsageError
 from emoglot.labels import names_where
 
@@ -128,7 +128,7 @@ class Sink:
         """Put records into columns; of those that no row settled before, Arrow finds the types."""
         types = {field.name: field.type for field in self._schema or ()}
         columns = self._columns_of(records)
-        arrays = [pa.array([record.get(name) for record in records], types.get(name)) for name in columns]
+        arrays = [_array([record.get(name) for record in records], types.get(name)) for name in columns]
         return pa.Table.from_arrays(arrays, names=columns)
 
     def _join_parquet(self, pieces: Sequence[Path], target: Path) -> None:
@@ -139,7 +139,16 @@ class Sink:
 
 
 def _records(window: Window) -> list[dict[str, Any]]:
-    return window.records if window.table is None else window.table.to_pylist()
+    return window.records if window.table is None else to_python(window.table)
+
+
+def _array(values: list[Any], settled: pa.DataType | None) -> pa.Array:
+    """Make a column; Arrow would leave out what a settled type has no place for inside of objects."""
+    if settled is not None and pa.types.is_nested(settled):
+        both = [pa.schema([("column", kind)]) for kind in (settled, pa.array(values).type)]
+        if pa.unify_schemas(both, promote_options="permissive").field(0).type != settled:
+            raise pa.ArrowInvalid(f"the first rows are {settled}, a later one has more")
+    return pa.array(values, settled)
 
 
 class _Rows(list[str]):

@@ -204,8 +204,8 @@ class ParquetSource:
     def _window(self, table: pa.Table, first: int, number: int) -> Window:
         window = Window(number, read=self._rows)
         kept = []
-        own_ids = table.column(self._columns.id).to_pylist() if self._columns.id else [None] * table.num_rows
-        for row, value in enumerate(table.column(self._columns.text).to_pylist()):
+        own_ids = to_python(table.column(self._columns.id)) if self._columns.id else [None] * table.num_rows
+        for row, value in enumerate(to_python(table.column(self._columns.text))):
             try:
                 text = value.decode("utf-8") if isinstance(value, bytes) else value
             except UnicodeDecodeError as error:
@@ -219,6 +219,14 @@ class ParquetSource:
             window.texts.append(text)
         window.table = table if len(kept) == table.num_rows else table.take(kept)
         return window
+
+
+def to_python(values: pa.Table | pa.ChunkedArray) -> list[Any]:
+    """Give what Arrow holds; it may hold dates and bytes that Python can't."""
+    try:
+        return list(values.to_pylist())
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise DataError(f"the input has a value that can't be read: {error}") from error
 
 
 def _lines(stream: IO[bytes], name: str) -> Iterator[bytes]:

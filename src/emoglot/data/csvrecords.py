@@ -41,7 +41,8 @@ def _parse_from(
     lines: list[str], start: int, delimiter: str, records: list[tuple[int, list[str] | MalformedLineError]]
 ) -> int:
     """Append the records from line index `start` on; return the index to go on from."""
-    reader = csv.reader(iter(lines[start:]), delimiter=delimiter, strict=True)
+    # Not a slice: with many bad records, copying the rest after each would take longer than reading.
+    reader = csv.reader((lines[index] for index in range(start, len(lines))), delimiter=delimiter, strict=True)
     while True:
         first = start + reader.line_num
         try:

@@ -23,16 +23,17 @@ _LONGEST_REASON = 120  # characters of somebody else's message that fit into a s
 _FIRST_POSITION = 2
 # No part of any token's hidden state; checkpoints may lack it, and it is then drawn at random.
 _UNUSED = "pooler."
-# Settings that say how a checkpoint was stored or found, or how the last call padded, not what is computed.
-_NOT_THE_NETWORK = (
-    "_name_or_path",
-    "transformers_version",
-    "dtype",
-    "torch_dtype",
-    "architectures",
-    "_commit_hash",
-    "truncation",
-    "padding",
+# How the last call padded and cut, not how a text is parted.
+_NOT_THE_TOKENIZER = ("truncation", "padding")
+# What is computed with the weights. The rest of a config differs from one version of transformers to the next.
+_SETTINGS = (
+    "model_type",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "hidden_act",
+    "layer_norm_eps",
 )
 
 
@@ -47,7 +48,6 @@ class HubEncoder:
         self.layer = layer
         self.name = name if layer is None else f"{name}#{layer}"
         self.tokenizer, self.model = _load(str(source or name), is_folder=source is not None)
-        self._settings = _stored_settings(str(source or name))
         # Whatever the folder says: vectors are found, and texts cut, from the left.
         self.tokenizer.padding_side = self.tokenizer.truncation_side = "right"
         if self.model.config.is_encoder_decoder:
@@ -73,10 +73,9 @@ class HubEncoder:
     def fingerprint(self) -> str:
         """Hash tokenizer, settings, weights and layer: the name alone could come to mean another network."""
         tokenizer = json.loads(self.tokenizer.backend_tokenizer.to_str())
-        digest = hashlib.sha256()
-        for settings in (tokenizer, self._settings):
-            kept = {key: value for key, value in settings.items() if key not in _NOT_THE_NETWORK}
-            digest.update(json.dumps(kept, sort_keys=True, default=str).encode())
+        kept = {key: value for key, value in tokenizer.items() if key not in _NOT_THE_TOKENIZER}
+        settings = {name: getattr(self.model.config, name, None) for name in _SETTINGS}
+        digest = hashlib.sha256(json.dumps([kept, settings], sort_keys=True, default=str).encode())
         for key, tensor in sorted(self.model.state_dict().items()):
             if key.startswith(_UNUSED):
                 continue
@@ -147,14 +146,6 @@ def _load(source: str, *, is_folder: bool) -> tuple[Any, Any]:
     if not tokenizer.is_fast:
         raise EncoderError(f"{source} has no fast tokenizer, so its tokens can't be traced to characters")
     return tokenizer, model
-
-
-def _stored_settings(source: str) -> dict[str, Any]:
-    """Read the settings as the checkpoint has them; to those in memory, each version of transformers adds its own."""
-    from transformers import PretrainedConfig
-
-    settings, _ = PretrainedConfig.get_config_dict(source, local_files_only=True)
-    return dict(settings)
 
 
 def _download(name: str) -> tuple[Any, Any]:

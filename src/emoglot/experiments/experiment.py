@@ -169,7 +169,14 @@ def _check(experiment: Experiment, path: Path) -> None:
     for kind, given in (("columns", experiment.columns), ("rows", experiment.rows)):
         if len({one.name for one in given}) < len(given):
             raise UsageError(f"{path}: {kind} must have names of their own")
+    for column in experiment.columns:
+        _check_languages(column.languages, path)
     _check_rows(experiment, path)
+
+
+def _check_languages(languages: Sequence[str], path: Path) -> None:
+    if not languages or set(languages) - set(LANGUAGES):
+        raise UsageError(f"{path}: languages are some of {', '.join(LANGUAGES)}, got {', '.join(languages) or 'none'}")
 
 
 def _check_rows(experiment: Experiment, path: Path) -> None:
@@ -184,5 +191,4 @@ def _check_rows(experiment: Experiment, path: Path) -> None:
         training.config()
         if unlike := {name for name, _ in training.settings} & set(MEASURING):
             raise UsageError(f"{path}: {', '.join(sorted(unlike))} can't be set: rows must be measured alike")
-        if strange := set(training.languages) - set(LANGUAGES):
-            raise UsageError(f"{path}: languages are {', '.join(LANGUAGES)}, got {', '.join(sorted(strange))}")
+        _check_languages(training.languages, path)

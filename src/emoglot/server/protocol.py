@@ -34,6 +34,10 @@ class LimitedProtocol(HttpToolsProtocol):
         """Refuse a header without an end: the parser gives one only when it is whole."""
         self._received += len(data)
         super().data_received(data)
+        # A byte ends uvicorn's patience with an idle connection, though it may begin no request.
+        is_idle = self.cycle is not None and self.cycle.response_complete and self.timeout_keep_alive_task is None
+        if is_idle and self._timer is None and not self.transport.is_closing():
+            self._await_headers()
         if not self._in_headers:
             self._received = 0
         elif self._received > self.app_state[MAX_HEADERS] and not self.transport.is_closing():
