@@ -18,7 +18,7 @@ LAYERS = [
     {"_version", "errors", "labels", "config", "files", "workers", "lanes"},
     {"text", "metrics", "thresholds", "loss", "calibration"},
     {"data", "encoders"},
-    {"parallel", "recipe"},
+    {"parallel", "recipe", "arguments"},
     {"features", "head", "wide", "checkpoint", "lessons", "vocabulary"},
     {"graph", "runtime", "train", "student"},
     {"card", "persist"},

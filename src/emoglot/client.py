@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from emoglot.arguments import check_languages, check_texts
 from emoglot.data.cells import shown
 from emoglot.errors import DataError, EmoglotError, MissingExtraError, ModelError
-from emoglot.model import Prediction, TokenWeight, check_languages, check_texts
+from emoglot.model import Prediction, TokenWeight
 
 # A busy or restarting server is asked again after 0.2, 0.4, 0.8 … seconds, or when it says.
 RETRIES = 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 
 from emoglot import persist
 from emoglot._version import __version__
+from emoglot.arguments import check_languages, check_texts, given_labels, names_of, to_dataset
 from emoglot.config import Config
-from emoglot.data.dataset import NO_LANGUAGE, Dataset
+from emoglot.data.dataset import Dataset
 from emoglot.encoders import EMBEDDED_MODEL, Encoder, extended_fingerprints, load_encoder
 from emoglot.encoders.store import cache_folder
 from emoglot.errors import DataError, EncoderError, MissingExtraError, ModelError, UsageError
 from emoglot.features import FeatureCache, Progress
-from emoglot.labels import SEMEVAL_LABELS, check_names, is_array_like, label_names, names_where, to_targets
+from emoglot.labels import check_names, names_where
 from emoglot.persist import ModelState
-from emoglot.scorer import Scored, Scorer
+from emoglot.scorer import Scored, Scorer, own_spans
 from emoglot.text import normalise
 from emoglot.thresholds import decide
 
@@ -117,14 +118,14 @@ class EmotionClassifier:
         on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     ) -> EmotionClassifier:
         """Train on texts with sets of label names, or a 0/1 array or data frame in which NaN means not annotated."""
-        labels = labels if _is_frame(labels) else _plain(labels)
-        names = self._label_names(labels)
-        training = _to_dataset(texts, labels, names)
+        labels = given_labels(labels)
+        names = self._given_labels or names_of(labels)
+        training = to_dataset(texts, labels, names)
         held_out = None
         if validation is not None:
             if not isinstance(validation, tuple) or len(validation) != 2:
                 raise DataError(f"validation is a pair (texts, labels), got {type(validation).__name__}")
-            held_out = _to_dataset(*validation, names)
+            held_out = to_dataset(*validation, names)
         return self.fit_datasets(training, held_out, on_features=on_features, on_epoch=on_epoch)
 
     def fit_datasets(
@@ -189,12 +190,8 @@ class EmotionClassifier:
         normalised = normalise(text)
         assert self._scorer is not None
         features, weights = self._scorer.attention(normalised.text)
-        spans = features.spans(0).copy()
-        # Of pieces that begin at one place, the first of which marks a word's beginning, the last has the text.
-        is_mark = np.flatnonzero(spans[:-1, 0] == spans[1:, 0])
-        spans[is_mark, 1] = spans[is_mark, 0]
         tokens = []
-        for (first, last), weight in zip(spans.tolist(), weights.tolist(), strict=True):
+        for (first, last), weight in zip(own_spans(features.spans(0)).tolist(), weights.tolist(), strict=True):
             start, end = _trim(text, *normalised.original_span(first, last))
             tokens.append(TokenWeight(text[start:end], weight, start, end))
         return tuple(tokens)
@@ -225,22 +222,6 @@ class EmotionClassifier:
             raise ModelError("this classifier is not trained yet: call fit, or emoglot.load a trained one")
         return self._state
 
-    def _label_names(self, labels: Any) -> tuple[str, ...]:
-        if self._given_labels is not None:
-            return self._given_labels
-        if _is_frame(labels):
-            return check_names(list(labels.columns))
-        if is_array_like(labels):
-            if isinstance(labels, np.ndarray) and labels.ndim != 2:
-                raise DataError(f"an array of labels has a row for each text, got the shape {labels.shape}")
-            width = labels.shape[1] if isinstance(labels, np.ndarray) else len(labels[0])
-            if width == len(SEMEVAL_LABELS):
-                return SEMEVAL_LABELS
-            raise DataError(
-                f"an array of labels needs the names of its {width} columns: EmotionClassifier(..., labels=[...])"
-            )
-        return check_names(label_names(labels))
-
     @classmethod
     def _from_state(cls, state: ModelState, encoder: Encoder) -> EmotionClassifier:
         classifier = cls(encoder, labels=state.labels, config=state.config)
@@ -270,67 +251,6 @@ def load(
             f"{state.encoder_fingerprint}, got {found.name!r} with {found.fingerprint}: its scores would mean nothing"
         )
     return EmotionClassifier._from_state(state, found)
-
-
-def _plain(labels: Any) -> Any:
-    """Take a generator or a column of a data frame for what it holds."""
-    if hasattr(labels, "to_numpy"):
-        labels = labels.to_numpy()
-    is_column = isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype == object
-    return list(labels) if is_column or isinstance(labels, Iterator) else labels
-
-
-def _is_frame(labels: Any) -> bool:
-    return hasattr(labels, "columns") and hasattr(labels, "to_numpy")
-
-
-def _in_order(frame: Any, names: tuple[str, ...]) -> Any:
-    """Take the columns of a data frame by their names."""
-    if set(frame.columns) != set(names):
-        given = ", ".join(map(str, frame.columns))
-        raise DataError(
-            f"a data frame of labels has a column for each of {', '.join(names)}, and no other, got {given}"
-        )
-    return frame[list(names)].to_numpy()
-
-
-def _to_dataset(texts: Iterable[str], labels: Any, names: tuple[str, ...]) -> Dataset:
-    texts = check_texts(texts)
-    targets = to_targets(_in_order(labels, names) if _is_frame(labels) else _plain(labels), names)
-    if len(targets) != len(texts):
-        raise DataError(f"every text needs its labels, got {len(texts)} texts and {len(targets)} rows of labels")
-    unknown = (NO_LANGUAGE,) * len(texts)
-    return Dataset(tuple(texts), targets, names, languages=unknown, sources=("given",) * len(texts))
-
-
-def check_texts(texts: Iterable[str]) -> Sequence[str]:
-    """Refuse what is not a list of strings."""
-    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
-        raise DataError(f"texts are a list of strings, got {type(texts).__name__}: put it in a list")
-    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # which would give their names
-        raise DataError(f"texts are a list of strings, got {type(texts).__name__}: take its column of texts")
-    texts = texts if isinstance(texts, (list, tuple)) else list(texts)
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise DataError(f"a text is a string, got {text!r} ({type(text).__name__}) at index {index}")
-    return texts
-
-
-def check_languages(language: str | Sequence[str | None] | None, count: int) -> str | list[str | None] | None:
-    """Give one code for all texts, or one for each; None where it is missing, in the way of any data frame."""
-    if language is None or isinstance(language, str):
-        return language
-    codes = [None if is_missing(code) else code for code in language]
-    if len(codes) != count:
-        raise DataError(f"language is one code, or one for each text, got {len(codes)} for {count} texts")
-    if strange := [code for code in codes if not isinstance(code, str | None)]:
-        raise DataError(f"a language is a code such as 'en', got {strange[0]!r}")
-    return codes
-
-
-def is_missing(value: Any) -> bool:
-    """Say whether a cell of a data frame holds nothing, in the way of any library."""
-    return value is None or (isinstance(value, float) and np.isnan(value)) or type(value).__name__ == "NAType"
 
 
 def _is_truncated(text: str, spans: NDArray[np.int32]) -> bool:

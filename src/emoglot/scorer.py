@@ -73,6 +73,17 @@ class Scorer:
         return Scored(scores, regular, features)
 
 
+def own_spans(spans: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Give each token the text that it has to itself.
+
+    Of those that begin at one place, as the mark of a word's beginning does with its first letter, the last has it.
+    """
+    result = np.array(spans)
+    is_mark = np.flatnonzero(spans[:-1, 0] == spans[1:, 0])
+    result[is_mark, 1] = spans[is_mark, 0]
+    return result
+
+
 def _is_unreadable(text: str, features: Features, row: int) -> bool:
     """Say whether the encoder had no vector for more than half of the letters: then the rest would be a guess."""
     vectors = features.vectors(row)
@@ -87,10 +98,7 @@ def _is_unreadable(text: str, features: Features, row: int) -> bool:
 
 def _reads_any(spans: NDArray[np.int32], unknown: NDArray[np.bool_], text: str) -> bool:
     """Say whether any token is known that is more than white space, or the mark that a word begins."""
-    ends = spans[:, 1].copy()
-    is_mark = np.flatnonzero(spans[:-1, 0] == spans[1:, 0])  # what begins with it has the text
-    ends[is_mark] = spans[is_mark, 0]
-    return any(text[start:end].strip() for start, end in zip(spans[~unknown, 0], ends[~unknown], strict=True))
+    return any(text[start:end].strip() for start, end in own_spans(spans)[~unknown].tolist())
 
 
 def _letters_under(spans: NDArray[np.int32], text: str) -> set[int]:

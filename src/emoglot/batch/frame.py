@@ -6,10 +6,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from emoglot.arguments import check_texts, is_missing
 from emoglot.batch.scoring import score_texts
 from emoglot.errors import DataError, UsageError
 from emoglot.labels import names_where
-from emoglot.model import EmotionClassifier, check_texts, is_missing, load
+from emoglot.model import EmotionClassifier, load
 
 Frame = TypeVar("Frame")
 LABELS = "labels"
