@@ -311,16 +311,19 @@ def test_sigterm_loses_nothing_that_was_accepted(model_folder, tmp_path):
         assert service.process.wait(timeout=30) in (0, -signal.SIGTERM)
 
 
-def wait_for_queue(service: Running, is_so: Callable[[float], bool]) -> bytes:
-    """Ask for the metrics until so many texts wait, also while workers are being started anew."""
+def wait_for_metrics(service: Running, is_so: Callable[[bytes], bool]) -> bytes:
+    """Ask for the metrics until they are so, also while workers are being started anew."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with suppress(urllib3.exceptions.HTTPError):
-            told = service.ask("/metrics").data
-            if is_so(float(told.partition(b"\nemoglot_queue_texts ")[2].split()[0])):
+            if is_so(told := service.ask("/metrics").data):
                 return told
         time.sleep(0.01)
-    raise AssertionError("the queue never came to that")
+    raise AssertionError("the metrics never came to that")
+
+
+def is_idle(told: bytes) -> bool:
+    return b"emoglot_queue_texts 0.0" in told
 
 
 def test_what_a_client_asked_that_has_gone_is_not_scored(model_folder, tmp_path):
@@ -332,9 +335,8 @@ def test_what_a_client_asked_that_has_gone_is_not_scored(model_folder, tmp_path)
         with socket.create_connection((address.hostname, address.port)) as client:
             head = f"POST /v1/predict HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
             client.sendall(head.encode() + body)
-            wait_for_queue(service, lambda texts: texts > 0)
-        told = wait_for_queue(service, lambda texts: texts == 0)
-        assert b'status="499"' in told
+            wait_for_metrics(service, lambda told: not is_idle(told))
+        told = wait_for_metrics(service, lambda told: is_idle(told) and b'status="499"' in told)
         assert b"emoglot_texts_total 1000.0" not in told
 
 
@@ -375,12 +377,12 @@ def test_the_queue_of_a_killed_worker_is_forgotten(model_folder, tmp_path):
         body = {"texts": [f"busy {number}" * 20 for number in range(900)], "explain": True}
         with ThreadPoolExecutor(4) as clients:
             asked = [clients.submit(service.ask, "/v1/predict", body) for _ in range(4)]
-            wait_for_queue(service, lambda texts: texts > 0)
+            wait_for_metrics(service, lambda told: not is_idle(told))
             for worker in children.read_text().split():
                 if b"spawn_main" in Path(f"/proc/{worker}/cmdline").read_bytes():
                     os.kill(int(worker), signal.SIGKILL)
             assert any(answer.exception() for answer in asked)
-        wait_for_queue(service, lambda texts: texts == 0)
+        wait_for_metrics(service, is_idle)
 
 
 def test_the_client_stands_in_for_a_model(service, local):

@@ -26,7 +26,7 @@ from emoglot._version import __version__
 from emoglot.errors import DataError
 from emoglot.server.batcher import QueueFullError
 from emoglot.server.metrics import Metrics
-from emoglot.server.protocol import MAX_HEADERS, MAX_SECONDS
+from emoglot.server.protocol import GONE, MAX_HEADERS, MAX_SECONDS
 from emoglot.server.schemas import (
     InvalidRequest,
     ModelResponse,
@@ -133,8 +133,7 @@ def _add_api(app: FastAPI) -> None:
         if settings.log_texts:
             log.info("texts: %s", asked.all_texts())
         try:
-            work = _unless_gone(request, app.state.service.predict(asked))
-            answer = await asyncio.wait_for(work, settings.max_seconds)
+            answer = await _awaited(app.state.service.predict(asked), request, settings.max_seconds)
         except _GoneError:
             return Response(status_code=_NOBODY_WAITS)
         except QueueFullError:
@@ -225,23 +224,17 @@ class _GoneError(Exception):
     """Nobody waits for the answer any more."""
 
 
-async def _unless_gone(request: Request, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Give the answer, or stop working on it when the client has gone."""
+async def _awaited(work: Coroutine[Any, Any, dict[str, Any]], request: Request, seconds: float) -> dict[str, Any]:
+    """Give the answer, or stop working on it when the client has gone, or it takes too long."""
     answering = asyncio.create_task(work)
-    leaving = asyncio.create_task(_wait_for_leave(request))
+    gone = request.scope["state"][GONE]
     try:
-        await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not answering.done():
-            raise _GoneError
-        return await answering
+        done, _ = await asyncio.wait((answering, gone), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if answering in done:
+            return answering.result()
+        raise _GoneError if gone in done else asyncio.TimeoutError
     finally:
         answering.cancel()
-        leaving.cancel()
-
-
-async def _wait_for_leave(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _too_large(settings: Settings) -> HTTPException:
