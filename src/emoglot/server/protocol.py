@@ -68,6 +68,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self._stop_waiting()
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        """Read on: a large body stops that, and then nobody would notice that the client leaves."""
+        super().on_message_complete()
+        self.flow.resume_reading()
+
     def _await_headers(self) -> None:
         self._timer = self.loop.call_later(self.app_state[MAX_SECONDS], self._give_up)
 
