@@ -60,11 +60,12 @@ def _bars(report: Report) -> Any:
     numbers = [_mean_and_spread(report, row, column) for row in rows]
     axes.barh([row.name for row in rows], [mean for mean, _ in numbers], xerr=[spread for _, spread in numbers])
     quoted = [(row.paper[column.name][0], place) for place, row in enumerate(rows) if column.name in row.paper]
-    axes.plot(*zip(*quoted, strict=True), **_PAPER | {"marker": "|", "markersize": 14})
+    if quoted:
+        axes.plot(*zip(*quoted, strict=True), **_PAPER | {"marker": "|", "markersize": 14})
+        axes.legend(loc="lower right")  # where the last row, mostly the worst, leaves room
     axes.invert_yaxis()
     axes.set_xlabel("macro-F1")
     axes.set_xlim(left=max(0, np.nanmin([mean for mean, _ in numbers]) - 10))
-    axes.legend()
     return figure
 
 
@@ -82,7 +83,8 @@ def _groups(report: Report) -> Any:
         quoted = [row.paper.get(column.name, (np.nan,))[0] for column in columns]
         style = _PAPER | {"markersize": 300 * width / len(columns), "label": None}
         axes.plot(places, quoted, **style)
-    axes.plot([], [], **_PAPER)
+    if any(row.paper for row in rows):
+        axes.plot([], [], **_PAPER)
     axes.set_xticks(range(len(columns)), [column.name for column in columns])
     axes.set_ylabel("macro-F1")
     axes.legend(fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.08))  # below the bars
