@@ -40,13 +40,7 @@ class Model:
         """Give the language of all texts, or of each."""
         if self.language_column is None:
             return self.language
-        if window.table is not None:
-            from emoglot.batch.source import to_python  # here, as frames of pandas need no pyarrow
-
-            found = to_python(window.table.column(self.language_column))
-        else:
-            found = [record.get(self.language_column) for record in window.records]
-        return [code if isinstance(code, str) else "" for code in found]
+        return [code if isinstance(code, str) else "" for code in window.column(self.language_column)]
 
 
 def score_texts(model: EmotionClassifier, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from emoglot.batch.formats import JSONL, PARQUET, TEXT, Format, delimiter_of
 from emoglot.batch.frame import LABELS
-from emoglot.batch.source import Window, to_python
+from emoglot.batch.source import Window
 from emoglot.errors import DataError, UsageError
 from emoglot.labels import names_where
 
@@ -82,7 +82,7 @@ class Sink:
                     shutil.copyfileobj(part, output)
 
     def _encode_json(self, window: Window, scores: list[list[float]], names: list[list[str]]) -> Iterator[str]:
-        for record, row, given in zip(_records(window), scores, names, strict=True):
+        for record, row, given in zip(window.rows(), scores, names, strict=True):
             self.check_columns(tuple(record))
             added = dict(zip(self._added, [given, *row], strict=True))
             yield _json(record | added) + "\n"
@@ -90,7 +90,7 @@ class Sink:
     def _encode_csv(self, window: Window, scores: list[list[float]], names: list[list[str]]) -> Iterator[str]:
         rows = _Rows()
         writer = csv.writer(rows, delimiter=self._delimiter)
-        records = _records(window)
+        records = window.rows()
         columns = self._columns_of(records)
         if self._schema is None:
             self._schema = pa.schema([(name, pa.string()) for name in columns])
@@ -136,10 +136,6 @@ class Sink:
         with parquet.ParquetWriter(target, first, compression="zstd") as writer:
             for piece in pieces:
                 writer.write_table(parquet.read_table(piece, schema=first))
-
-
-def _records(window: Window) -> list[dict[str, Any]]:
-    return window.records if window.table is None else to_python(window.table)
 
 
 def _array(values: list[Any], settled: pa.DataType | None) -> pa.Array:

@@ -44,6 +44,16 @@ class Window:
     table: pa.Table | None = None  # the good rows as they were, where they come from Parquet
     read: int = 0  # rows of the file up to the end of this window
 
+    def rows(self) -> list[Record]:
+        """Give the good rows as Python has them."""
+        return self.records if self.table is None else _to_python(self.table)
+
+    def column(self, name: str) -> list[Any]:
+        """Give one column of the good rows."""
+        if self.table is None:
+            return [record.get(name) for record in self.records]
+        return _to_python(self.table.column(name))
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -204,8 +214,8 @@ class ParquetSource:
     def _window(self, table: pa.Table, first: int, number: int) -> Window:
         window = Window(number, read=self._rows)
         kept = []
-        own_ids = to_python(table.column(self._columns.id)) if self._columns.id else [None] * table.num_rows
-        for row, value in enumerate(to_python(table.column(self._columns.text))):
+        own_ids = _to_python(table.column(self._columns.id)) if self._columns.id else [None] * table.num_rows
+        for row, value in enumerate(_to_python(table.column(self._columns.text))):
             try:
                 text = value.decode("utf-8") if isinstance(value, bytes) else value
             except UnicodeDecodeError as error:
@@ -221,7 +231,7 @@ class ParquetSource:
         return window
 
 
-def to_python(values: pa.Table | pa.ChunkedArray) -> list[Any]:
+def _to_python(values: pa.Table | pa.ChunkedArray) -> list[Any]:
     """Give what Arrow holds; it may hold dates and bytes that Python can't."""
     try:
         return list(values.to_pylist())

@@ -49,11 +49,12 @@ def reproduce(
     _encode(bench, on_features)
     trainings = [training for experiment in experiments for training in experiment.trainings()]
     cells = plan(bench, trainings, seeds, place.cells)
+    total = len(set(cells.values()))  # rows that say the same in other words share a file
     missing: dict[str, str] = {}
     for count, done in enumerate(run_cells(place, cells, jobs, on_news), start=1):
         if done.missing:
             missing[done.cell.training.method] = done.missing
-        on_cell(done, count, len(set(cells.values())))
+        on_cell(done, count, total)
     outcomes = {cell: read_outcome(path, cell, len(bench.corpus.validation.labels)) for cell, path in _finished(cells)}
     facts = {"emoglot": __version__, **bench.facts()}
     tables = []
