@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
-from emoglot.files import folder_in_the_making
+from emoglot.files import folder_in_the_making, hash_file
 
 
 def write(target: Path, content: str) -> None:
@@ -48,3 +49,10 @@ def test_a_failure_while_swapping_puts_the_old_one_back(tmp_path, monkeypatch):
         write(tmp_path / "a", "new")
     assert (tmp_path / "a" / "file").read_text(encoding="utf-8") == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 20) + 1, 3 << 20])
+def test_a_file_is_hashed_whole(size, tmp_path):
+    content = bytes(range(251)) * (size // 251 + 1)
+    (tmp_path / "file").write_bytes(content[:size])
+    assert hash_file(tmp_path / "file") == hashlib.sha256(content[:size]).hexdigest()

@@ -1,12 +1,15 @@
-"""Writing a folder whole or not at all."""
+"""Writing a folder whole or not at all, and hashing files of any size."""
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+_CHUNK_BYTES = 1 << 20
 
 
 @contextmanager
@@ -39,3 +42,12 @@ def write_whole(path: Path, text: str) -> None:
     draft = path.with_name(f"{path.name}.draft")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
+
+
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file, which is never in memory as a whole."""
+    digest = hashlib.sha256()
+    with path.open("rb") as opened:
+        while chunk := opened.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()

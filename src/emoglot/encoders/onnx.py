@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from emoglot.encoders.base import Ragged, splits_of
 from emoglot.errors import EncoderError
+from emoglot.files import hash_file
 from emoglot.lanes import available_cores
 
 DESCRIPTION_FILE = "encoder.json"
@@ -187,7 +187,7 @@ class OnnxEncoder:
 def _hashes(folder: Path) -> dict[str, str]:
     """Hash every file of an encoder's folder but its description."""
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name != DESCRIPTION_FILE]
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return {path.name: hash_file(path) for path in files}
 
 
 def _padded_feeds(encodings: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
