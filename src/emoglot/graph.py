@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from emoglot.config import HeadConfig
-from emoglot.encoders.onnx import IR_VERSION, OPSET
+from emoglot.encoders.graph import GraphBuilder, Weights
 from emoglot.head import CNN_CHUNKS, CNN_WINDOWS
-
-Weights = Mapping[str, NDArray[np.float32]]
 
 # The order in which torch stacks the gates, and the places ONNX wants them from.
 _GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn": (0,)}
@@ -35,35 +32,8 @@ def compile_head(config: HeadConfig, weights: Weights) -> bytes:
     return builder.serialise(dim, labels=len(weights["output.bias"]))
 
 
-class _Builder:
-    """Collects nodes and constants; every method returns the name of what it computed."""
-
-    def __init__(self) -> None:
-        self._nodes: list[Any] = []
-        self._constants: dict[str, Any] = {}
-
-    def node(self, operator: str, *inputs: str, result: str = "", **attributes: Any) -> str:
-        """Append an operator; its result is numbered unless named."""
-        result = result or f"{operator.lower()}_{len(self._nodes)}"
-        self._nodes.append(helper.make_node(operator, list(inputs), [result], **attributes))
-        return result
-
-    def constant(self, value: Any, dtype: Any = np.float32, name: str = "") -> str:
-        """Append a constant tensor."""
-        name = name or f"constant_{len(self._constants)}"
-        array = np.ascontiguousarray(value, dtype=dtype).reshape(np.shape(value))
-        self._constants[name] = numpy_helper.from_array(array, name)
-        return name
-
-    def integers(self, *values: int) -> str:
-        """Append a list of integers, as axes and shapes are given."""
-        return self.constant(list(values), np.int64)
-
-    def linear(self, source: str, weights: Weights, layer: str, result: str = "") -> str:
-        """Append x Wᵀ + b."""
-        weight = self.constant(weights[f"{layer}.weight"], name=f"{layer}.weight")
-        bias = self.constant(weights[f"{layer}.bias"], name=f"{layer}.bias")
-        return self.node("Gemm", source, weight, bias, transB=1, result=result)
+class _Builder(GraphBuilder):
+    """Builds a head: what both kinds of heads begin and end with."""
 
     def add_mask(self) -> None:
         """Compute `position` (tokens,), `row_lengths` (batch, 1) and `mask` (batch, tokens), which both heads use."""
@@ -74,8 +44,7 @@ class _Builder:
 
     def serialise(self, dim: int, labels: int) -> bytes:
         """Close the graph, check it and give its bytes."""
-        graph = helper.make_graph(
-            self._nodes,
+        model = self.model(
             "emoglot-head",
             inputs=[
                 helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["batch", "tokens", dim]),
@@ -85,9 +54,7 @@ class _Builder:
                 helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", labels]),
                 helper.make_tensor_value_info("attention", TensorProto.FLOAT, ["batch", "tokens"]),
             ],
-            initializer=list(self._constants.values()),
         )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
         onnx.checker.check_model(model, full_check=True)
         return bytes(model.SerializeToString())
 
