@@ -1,0 +1,77 @@
+"""The folder of a BERT or XLM-RoBERTa that onnxruntime runs: in float32 the transformers library reads it as well."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file, save_file
+
+from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description
+
+CONFIG_FILE, WEIGHTS_FILE, TOKENIZER_CONFIG_FILE = "config.json", "model.safetensors", "tokenizer_config.json"
+# Raise it when the graph changes: cached vectors of the old one are then left alone.
+_RECIPE_VERSION = 1
+# Checkpoints have more than the vectors of tokens depend on.
+_UNUSED_PREFIX, _UNUSED_SUFFIX = "pooler.", "position_ids"
+
+
+def write_weights(tensors: Mapping[str, NDArray[Any]], folder: Path) -> None:
+    """Write the weights that token vectors depend on as float32, which both readers take."""
+    kept = {
+        name: np.ascontiguousarray(array, dtype=np.float32)
+        for name, array in tensors.items()
+        if not name.startswith(_UNUSED_PREFIX) and not name.endswith(_UNUSED_SUFFIX)
+    }
+    save_file(kept, folder / WEIGHTS_FILE, metadata={"format": "pt"})
+    (folder / WEIGHTS_FILE).chmod(0o644)  # as readable as the files beside it
+
+
+def finish_float32(folder: Path, name: str, max_tokens: int, extends: Sequence[str] = ()) -> None:
+    """Add graph and description to a transformers folder."""
+    from emoglot.encoders.bert_graph import compile_beside
+
+    config = _read_config(folder)
+    compile_beside(config, folder / WEIGHTS_FILE, folder / MODEL_FILE)
+    _describe(folder, name, config, max_tokens, (WEIGHTS_FILE, TOKENIZER_FILE), extends)
+
+
+def write_int8(source: Path, folder: Path, name: str, max_tokens: int, extends: Sequence[str] = ()) -> None:
+    """Write an int8 network, made of a transformers folder, to another folder."""
+    from emoglot.encoders.bert_graph import compile_int8
+
+    config = _read_config(source)
+    compile_int8(config, load_file(source / WEIGHTS_FILE), folder / MODEL_FILE)
+    shutil.copy(source / TOKENIZER_FILE, folder / TOKENIZER_FILE)
+    _describe(folder, name, config, max_tokens, (MODEL_FILE, TOKENIZER_FILE), extends)
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+    return config
+
+
+def _describe(
+    folder: Path, name: str, config: Mapping[str, Any], max_tokens: int, files: Sequence[str], extends: Sequence[str]
+) -> None:
+    from emoglot.encoders.bert_graph import INPUTS, OUTPUT
+
+    # Of what vectors depend on: weights in 4 bits and in full precision make two encoders.
+    hashes = [hashlib.sha256((folder / file).read_bytes()).hexdigest() for file in files]
+    Description(
+        name=name,
+        fingerprint=hashlib.sha256(" ".join([*hashes, str(_RECIPE_VERSION)]).encode()).hexdigest()[:32],
+        dim=config["hidden_size"],
+        max_tokens=max_tokens,
+        layout="padded",
+        input_names=INPUTS,
+        output_name=OUTPUT,
+        quantized=False,
+        extends=tuple(extends),
+    ).write(folder)

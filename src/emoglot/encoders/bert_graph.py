@@ -1,0 +1,241 @@
+"""Compiles a BERT or XLM-RoBERTa to an ONNX graph from its weights alone: no torch, no exporter.
+
+In float32 the graph reads its weights from the safetensors file beside it, which torch reads as well. In int8 it has
+weights of its own, and the activations of every token are quantised by themselves, so that the vectors of a text do not
+depend on the other texts of a batch.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+from emoglot.encoders.graph import GraphBuilder, Weights
+from emoglot.errors import EncoderError
+
+INPUTS = ("input_ids", "attention_mask")
+OUTPUT = "states"
+
+_COUNTS_FROM_PADDING = {"bert": False, "roberta": True, "xlm-roberta": True}
+_HIDDEN = -1e9  # added to the relevance of padding: its weight becomes exactly 0
+_WORDS = "embeddings.word_embeddings.weight"
+_POSITIONS = "embeddings.position_embeddings.weight"
+_TYPES = "embeddings.token_type_embeddings.weight"
+
+_ACTIVATION_LEVELS = 127
+_ACTIVATION_ZERO = 128  # of unsigned bytes, which CPUs multiply faster with signed ones than signed with signed
+# Seven bits, not eight: sums of two products then fit into the 16 bits that AVX2 has for them.
+_WEIGHT_LEVELS = 63
+_TABLE_LEVELS = 127  # vectors that are only looked up have all eight
+_LEAST_SCALE = 1e-12
+
+
+def can_compile(config: Mapping[str, Any]) -> bool:
+    """Return whether a transformers config describes a network that is built here."""
+    usual = {"hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False}
+    return config.get("model_type") in _COUNTS_FROM_PADDING and all(
+        config.get(name, value) in (value, None) for name, value in usual.items()
+    )
+
+
+def compile_beside(config: Mapping[str, Any], weights_file: Path, path: Path) -> None:
+    """Write a float32 graph that reads its weights from a safetensors file in the same folder."""
+    places = _tensor_places(weights_file)
+    builder = _Float32Builder(config, places, weights_file.name)
+    onnx.save(builder.build(), path)
+
+
+def compile_int8(config: Mapping[str, Any], weights: Weights, path: Path) -> None:
+    """Write a graph with int8 weights of its own."""
+    onnx.save(_Int8Builder(config, weights).build(), path)
+
+
+class _BertBuilder(GraphBuilder, ABC):
+    """Builds the network; how weights are kept is left to the two classes below."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._layers, self._heads = int(config["num_hidden_layers"]), int(config["num_attention_heads"])
+        self._dim, self._epsilon = int(config["hidden_size"]), float(config["layer_norm_eps"])
+        self._first_position = _first_position(config)
+
+    @abstractmethod
+    def parameter(self, name: str) -> str:
+        """Append a float32 parameter."""
+
+    @abstractmethod
+    def linear_of(self, source: str, *layers: str) -> list[str]:
+        """Append x Wᵀ + b for layers with the same input."""
+
+    @abstractmethod
+    def look_up(self, table: str, ids: str) -> str:
+        """Append the rows of a table."""
+
+    def build(self) -> Any:
+        """Append everything, and close the graph."""
+        states = self._embed()
+        is_padding = self.node("Sub", self.constant(1.0), self.node("Cast", INPUTS[1], to=TensorProto.FLOAT))
+        mask = self.node("Unsqueeze", self.node("Mul", is_padding, self.constant(_HIDDEN)), self.integers(1, 2))
+        for layer in range(self._layers):
+            states = self._layer(f"encoder.layer.{layer}", states, mask)
+        self.node("Identity", states, result=OUTPUT)
+        shape = ["texts", "tokens"]
+        return self.model(
+            "emoglot-encoder",
+            [helper.make_tensor_value_info(name, TensorProto.INT64, shape) for name in INPUTS],
+            [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, [*shape, self._dim])],
+        )
+
+    def _embed(self) -> str:
+        tokens = self.node("Gather", self.node("Shape", INPUTS[0]), self.constant(1, np.int64))
+        first = self.constant(self._first_position, np.int64)
+        places = self.node("Range", first, self.node("Add", tokens, first), self.constant(1, np.int64))
+        positions = self.node("Gather", self.parameter(_POSITIONS), places)
+        kind = self.node("Gather", self.parameter(_TYPES), self.constant(0, np.int64))
+        words = self.look_up(_WORDS, INPUTS[0])  # (texts, tokens, dim)
+        return self._normalise(self.node("Add", words, self.node("Add", positions, kind)), "embeddings.LayerNorm")
+
+    def _layer(self, prefix: str, states: str, mask: str) -> str:
+        attended = self._attend(f"{prefix}.attention", states, mask)
+        states = self._normalise(self.node("Add", attended, states), f"{prefix}.attention.output.LayerNorm")
+        (inner,) = self.linear_of(states, f"{prefix}.intermediate.dense")
+        (outer,) = self.linear_of(self._gelu(inner), f"{prefix}.output.dense")
+        return self._normalise(self.node("Add", outer, states), f"{prefix}.output.LayerNorm")
+
+    def _attend(self, prefix: str, states: str, mask: str) -> str:
+        size = self._dim // self._heads
+        layers = [f"{prefix}.self.{name}" for name in ("query", "key", "value")]
+        apart = [
+            self.node("Reshape", name, self.integers(0, 0, self._heads, size))
+            for name in self.linear_of(states, *layers)
+        ]
+        query, value = (self.node("Transpose", apart[index], perm=[0, 2, 1, 3]) for index in (0, 2))
+        key = self.node("Transpose", apart[1], perm=[0, 2, 3, 1])
+        relevance = self.node("MatMul", self.node("Mul", query, self.constant(1 / math.sqrt(size))), key)
+        weights = self.node("Softmax", self.node("Add", relevance, mask), axis=-1)  # (texts, heads, tokens, tokens)
+        joined = self.node("Transpose", self.node("MatMul", weights, value), perm=[0, 2, 1, 3])
+        (attended,) = self.linear_of(
+            self.node("Reshape", joined, self.integers(0, 0, self._dim)), f"{prefix}.output.dense"
+        )
+        return attended
+
+    def _normalise(self, states: str, layer: str) -> str:
+        scale, shift = self.parameter(f"{layer}.weight"), self.parameter(f"{layer}.bias")
+        return self.node("LayerNormalization", states, scale, shift, axis=-1, epsilon=self._epsilon)
+
+    def _gelu(self, states: str) -> str:
+        error = self.node("Erf", self.node("Div", states, self.constant(math.sqrt(2))))
+        return self.node(
+            "Mul",
+            self.node("Mul", states, self.node("Add", error, self.constant(1.0))),
+            self.constant(0.5),
+        )
+
+
+class _Float32Builder(_BertBuilder):
+    """Refers to the weights where they lie in a safetensors file."""
+
+    def __init__(self, config: Mapping[str, Any], places: Mapping[str, _Place], file: str) -> None:
+        super().__init__(config)
+        self._places, self._file = places, file
+
+    def parameter(self, name: str) -> str:
+        if name not in self._places:
+            raise EncoderError(f"the weights of this network must contain {name}, and {self._file} does not")
+        shape, start, size = self._places[name]
+        tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=shape, data_location=TensorProto.EXTERNAL)
+        for key, value in (("location", self._file), ("offset", start), ("length", size)):
+            tensor.external_data.add(key=key, value=str(value))
+        self._constants[name] = tensor
+        return name
+
+    def linear_of(self, source: str, *layers: str) -> list[str]:
+        # onnxruntime turns constants around once, when it loads them.
+        return [
+            self.node(
+                "Add",
+                self.node("MatMul", source, self.node("Transpose", self.parameter(f"{layer}.weight"), perm=[1, 0])),
+                self.parameter(f"{layer}.bias"),
+            )
+            for layer in layers
+        ]
+
+    def look_up(self, table: str, ids: str) -> str:
+        return self.node("Gather", self.parameter(table), ids)
+
+
+class _Int8Builder(_BertBuilder):
+    """Keeps weights as bytes with a scale for each row, and quantises activations token by token."""
+
+    def __init__(self, config: Mapping[str, Any], weights: Weights) -> None:
+        super().__init__(config)
+        self._weights = weights
+
+    def parameter(self, name: str) -> str:
+        return self.constant(self._weights[name], name=name)
+
+    def linear_of(self, source: str, *layers: str) -> list[str]:
+        bytes_, scales = quantise_rows(
+            np.concatenate([self._weights[f"{layer}.weight"] for layer in layers]), _WEIGHT_LEVELS
+        )
+        peak = self.node("ReduceMax", self.node("Abs", source), axes=[-1], keepdims=1)  # (texts, tokens, 1)
+        step = self.node(
+            "Mul", self.node("Max", peak, self.constant(_LEAST_SCALE)), self.constant(1 / _ACTIVATION_LEVELS)
+        )
+        levels = self.node("Add", self.node("Round", self.node("Div", source, step)), self.constant(_ACTIVATION_ZERO))
+        product = self.node(
+            "MatMulInteger",
+            self.node("Cast", levels, to=TensorProto.UINT8),
+            self.constant(bytes_.T, np.int8),
+            self.constant(_ACTIVATION_ZERO, np.uint8),
+        )
+        # One factor after the other: onnxruntime takes their product for one number for the whole batch.
+        scaled = self.node("Mul", self.node("Cast", product, to=TensorProto.FLOAT), step)
+        bias = np.concatenate([self._weights[f"{layer}.bias"] for layer in layers])
+        result = self.node("Add", self.node("Mul", scaled, self.constant(scales)), self.constant(bias))
+        if len(layers) == 1:
+            return [result]
+        return self.nodes("Split", result, results=("",) * len(layers), axis=-1)
+
+    def look_up(self, table: str, ids: str) -> str:
+        bytes_, scales = quantise_rows(self._weights[table], _TABLE_LEVELS)
+        rows = self.node("Cast", self.node("Gather", self.constant(bytes_, np.int8), ids), to=TensorProto.FLOAT)
+        return self.node("Mul", rows, self.node("Gather", self.constant(scales[:, None]), ids))
+
+
+def _first_position(config: Mapping[str, Any]) -> int:
+    """Return the position of the first token: XLM-R counts from the id of its padding."""
+    return int(config.get("pad_token_id", 1)) + 1 if _COUNTS_FROM_PADDING[config["model_type"]] else 0
+
+
+def quantise_rows(matrix: NDArray[np.float32], levels: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Return the bytes of a matrix and the scale of each of its rows."""
+    scales = np.maximum(np.abs(matrix).max(axis=1) / levels, _LEAST_SCALE).astype(np.float32)
+    return np.rint(matrix / scales[:, None]).astype(np.int8), scales
+
+
+_Place = tuple[list[int], int, int]  # shape, first byte, bytes
+
+
+def _tensor_places(file: Path) -> dict[str, _Place]:
+    """Read where the tensors of a safetensors file lie; all are float32."""
+    with file.open("rb") as opened:
+        (length,) = struct.unpack("<Q", opened.read(8))
+        header = json.loads(opened.read(length))
+    places = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            assert entry["dtype"] == "F32", name
+            start, end = entry["data_offsets"]
+            places[name] = (entry["shape"], 8 + length + start, end - start)
+    return places
