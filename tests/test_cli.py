@@ -24,7 +24,7 @@ from emoglot.calibrate import calibrate
 from emoglot.cli import app, main
 from emoglot.data import read
 from emoglot.data.dataset import Dataset
-from emoglot.encoders import extended_fingerprints, load_encoder
+from emoglot.encoders import extended_fingerprints, list_encoders, load_encoder
 from emoglot.evaluate import evaluate_model
 from emoglot.labels import names_where
 from emoglot.languages import Language, write_languages
@@ -425,7 +425,7 @@ def test_bad_lines_are_dropped_on_request(run: Run, table: Path, tmp_path: Path)
 def test_an_encoder_that_is_not_there(run: Run, table: Path, tmp_path: Path) -> None:
     arguments = ["train", "--train", table, "--out", tmp_path / "model", "--encoder"]
     check_error(run(*arguments, "nobody/has-this"), ENCODER, "there is no encoder 'nobody/has-this'")
-    check_error(run(*arguments, "use-multilingual"), ENCODER, "emoglot encoders install use-multilingual")
+    check_error(run(*arguments, "e5-small"), ENCODER, "emoglot encoders install e5-small")
     assert not (tmp_path / "model").exists()
 
 
@@ -682,8 +682,6 @@ def test_languages(run: Run, model_folder: Path, tmp_path: Path) -> None:
 
 
 def test_encoders(run: Run) -> None:
-    from emoglot.encoders import list_encoders
-
     expected = [asdict(info) for info in list_encoders()]
     assert json.loads(run("encoders", "--json").out) == expected
     shown = run("encoders")
@@ -699,12 +697,14 @@ def test_the_names_of_encoders_survive_a_narrow_window(run: Run, monkeypatch: py
 
 
 def test_encoders_install_refuses(run: Run, tmp_path: Path) -> None:
-    check_error(run("encoders", "install", "xlm-roberta-large"), USAGE, "only use-multilingual is installed this way")
+    check_error(run("encoders", "install", "xlm-roberta-large"), USAGE, "only e5-small is installed this way")
     check_error(run("encoders", "install", "tiny"), USAGE, "got 'tiny'")
+    install = ["encoders", "install", "e5-small"]
+    check_error(run(*install, "--quantize", "int4"), USAGE, "one of none, int8, got 'int4'")
     source = tmp_path / "some.whl"
-    check_error(run("encoders", "install", "use-multilingual", "--from", source), ENCODER, "can't read", "some.whl")
+    check_error(run(*install, "--from", source), ENCODER, "can't read", "some.whl")
     source.write_bytes(b"something else")
-    check_error(run("encoders", "install", "use-multilingual", "--from", source), ENCODER, "must have the sha256")
+    check_error(run(*install, "--from", source), ENCODER, "must have 71,622,400 bytes and the sha256")
 
 
 def test_encoders_export_refuses(run: Run, tmp_path: Path) -> None:

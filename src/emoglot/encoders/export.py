@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from emoglot.encoders.hub import HubEncoder
-from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description
+from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description, check_quantization
 from emoglot.errors import MissingExtraError, UsageError
 from emoglot.files import folder_in_the_making
-
-QUANTIZATIONS = ("none", "int8")
 
 # Raise it when the export changes: cached vectors of the old one are then left alone.
 _RECIPE_VERSION = 1
@@ -50,8 +48,7 @@ def export_encoder(encoder: HubEncoder, folder: Path, name: str, quantize: str =
 
 def check_request(folder: Path, quantize: str) -> None:
     """Refuse what can't be exported, before a network of gigabytes is loaded for it."""
-    if quantize not in QUANTIZATIONS:
-        raise UsageError(f"a quantisation is one of {', '.join(QUANTIZATIONS)}, got {quantize!r}")
+    check_quantization(quantize)
     if folder.exists():
         raise UsageError(f"{folder} exists already: remove it or give another --out")
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emoglot.encoders.base import Ragged, splits_of
-from emoglot.errors import EncoderError
+from emoglot.errors import EncoderError, UsageError
 from emoglot.files import hash_file
 from emoglot.lanes import available_cores
 
@@ -24,6 +24,7 @@ MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 FORMAT_VERSION = 1
 LAYOUTS = ("padded", "ragged")
+QUANTIZATIONS = ("none", "int8")
 # Of the networks we write: old enough for every onnxruntime we accept, new enough for all operators used.
 OPSET = 17
 IR_VERSION = 8
@@ -182,6 +183,12 @@ class OnnxEncoder:
             lengths = np.bincount(owner, minlength=len(lengths)).astype(np.int64)
             states, spans = states[~is_frame], spans[~is_frame]
         return Ragged(np.asarray(states, dtype=np.float32), spans, splits_of(lengths))
+
+
+def check_quantization(name: str) -> None:
+    """Refuse a quantisation that there is not."""
+    if name not in QUANTIZATIONS:
+        raise UsageError(f"a quantisation is one of {', '.join(QUANTIZATIONS)}, got {name!r}")
 
 
 def _hashes(folder: Path) -> dict[str, str]:
