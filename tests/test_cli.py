@@ -689,11 +689,16 @@ def test_encoders(run: Run) -> None:
     assert all(info["name"] in shown.out for info in expected)
 
 
-def test_the_names_of_encoders_survive_a_narrow_window(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_and_commands_of_encoders_survive_a_narrow_window(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # so that hints name an extra
     shown = run("encoders").out
     assert "…" not in shown
-    assert "cardiffnlp/twitter-xlm-roberta-base" in shown
+    cells = [line.split("│")[1].strip() for line in shown.splitlines() if line.startswith("│")]
+    for info in list_encoders():
+        place = cells.index(info.name)
+        assert cells[place + 1] == info.hint
+    assert "needs pip install 'emoglot[hub]'" in cells
 
 
 def test_encoders_install_refuses(run: Run, tmp_path: Path) -> None:

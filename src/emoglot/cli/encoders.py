@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from emoglot.cli.output import console, note
 from emoglot.errors import EncoderError
+
+if TYPE_CHECKING:
+    from emoglot.encoders import EncoderInfo
 
 app = typer.Typer(help="List, install and export encoders.", invoke_without_command=True)
 
@@ -30,13 +33,22 @@ def list_(
         typer.echo(json.dumps([asdict(info) for info in infos]))
         return
     from rich.table import Column, Table
+    from rich.text import Text
 
-    # Names and commands are there to be copied: neither may lose its end in a narrow window.
-    table = Table(Column("name", no_wrap=True), "kind", "here", "size", Column("note", overflow="fold"))
+    # Names and commands are there to be copied: each has a line of its own, which 80 columns hold without a break.
+    table = Table(Column("encoder", overflow="fold"), "status", Column("size", justify="right"))
     for info in infos:
-        size = f"{info.megabytes:,.0f} MB" if info.installed else f"about {info.megabytes:,.0f} MB to download"
-        table.add_row(info.name, info.kind, "yes" if info.installed else "no", size, info.hint)
+        # As Text, since rich would take "[hub]" for markup.
+        encoder = Text.assemble((info.name, "bold"), f"\n  {info.hint}")
+        table.add_row(encoder, _status(info), f"{info.megabytes:,.0f} MB")
     console().print(table)
+
+
+def _status(info: EncoderInfo) -> str:
+    """Return where an encoder is, or "download" if it has yet to be fetched."""
+    if not info.installed:
+        return "download"
+    return {"built in": "built in", "onnx": "installed", "hub": "in cache"}[info.kind]
 
 
 @app.command()
