@@ -41,6 +41,8 @@ def worker_pool(
     """
     context = multiprocessing.get_context("spawn")
     news = context.Queue()
+    # A worker that is ended while it sends news keeps the queue locked: we must not wait for it when we end.
+    news.cancel_join_thread()
     # Workers end when this closes, as it does even when this process is killed.
     lifeline, ours = context.Pipe(duplex=False)
     threading.Thread(target=_listen, args=(news, on_news), daemon=True).start()
