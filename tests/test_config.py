@@ -53,12 +53,15 @@ def test_a_setting_is_a_name_and_a_value(setting, expected):
         ({"head.hidden": "many"}, "head.hidden must be of type int, got 'many'"),
         ({"head.hidden": 0}, r"head.hidden must be in \[1, 4096\], got 0"),
         ({"head.hidden": True}, "of type int"),
-        ({"head.kind": "cnn"}, "head.kind must be one of lstm, gru, rnn, xml-cnn, got 'cnn'"),
+        ({"head.kind": "cnn"}, "head.kind must be one of lstm, gru, rnn, xml-cnn, attention, got 'cnn'"),
         ({"loss.beta": 1.0}, r"loss.beta must be in \[0, 1\), got 1.0"),
         ({"loss.kappa": 1.5}, "loss.kappa"),
         ({"training.learning_rate": float("nan")}, "training.learning_rate"),
         ({"training.learning_rate": "fast"}, "training.learning_rate must be of type float, got 'fast'"),
         ({"task": "regression"}, "task must be one of"),
+        ({"training.single_choice": {"tec": 1.5}}, r"training.single_choice.tec must be in \[0, 1\], got 1.5"),
+        ({"fine_tune.layer_decay": 0.0}, "fine_tune.layer_decay"),
+        ({"fine_tune": {"frozen_layers": 2, "embeddings": True}}, "fine_tune.embeddings trains what lies below the 2"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(settings, rule):
@@ -93,3 +96,18 @@ def test_a_config_that_was_written_is_read_again(tmp_path):
     path = tmp_path / "config.toml"
     path.write_text(config.to_toml(), encoding="utf-8")
     assert Config.from_toml(path) == config
+
+
+def test_fine_tuning_has_defaults_of_its_own():
+    tuned = Config.from_dict({"fine_tune": {"enabled": True}, "training": {"max_epochs": 5}})
+    assert tuned == Config.for_fine_tuning().override({"training.max_epochs": 5})
+    assert (tuned.head.kind, tuned.loss.gamma) == ("attention", 2.0)
+    assert Config.from_dict(tuned.to_dict()) == tuned
+    assert Config.from_dict({"fine_tune": {"enabled": False}}) == Config()
+
+
+def test_a_table_inside_of_a_section_is_written_and_read(tmp_path):
+    config = Config().override({"training.single_choice": {"tec_en": 0.25, "odd name": 0.5}})
+    (tmp_path / "config.toml").write_text(config.to_toml(), encoding="utf-8")
+    assert Config.from_toml(tmp_path / "config.toml") == config
+    assert parse_setting("training.single_choice={tec_en=0.25}") == ("training.single_choice", {"tec_en": 0.25})

@@ -166,3 +166,20 @@ def test_total_loss_is_the_weighted_sum_over_classes_and_mean_over_rows():
     alpha = np.array([1 / 100, 1 / 10, 1, 1])
     expected = (focal_loss(logits, targets, 2.0).numpy() * alpha / alpha.sum()).sum() / len(logits)
     assert total_loss(logits, targets, config, make_weighting(config, POSITIVES)).item() == pytest.approx(expected)
+
+
+def test_labels_not_chosen_count_as_little_as_their_dataset_says():
+    logits, _ = batch()
+    targets = torch.tensor([[1, 0, 0, -1], [0, 0, 0, 0], [1, 1, 0, 0]], dtype=torch.int8)
+    config, weights = LossConfig(weighting="uniform"), torch.tensor([0.25, 0.25, 1.0])
+    losses = element_loss(logits[:3], targets, config)
+    # The second row was found to have none of them, which is sure; the third is of a dataset that asked for all.
+    counts = torch.tensor([[1, 0.25, 0.25, 0], [1, 1, 1, 1], [1, 1, 1, 1]])
+    found = total_loss(logits[:3], targets, config, make_weighting(config, POSITIVES), weights)
+    assert found.item() == pytest.approx(float((losses * counts).sum() / 4 / 3))
+
+
+def test_what_counts_little_counts_little_in_dynamic_weights():
+    weighting = DynamicWeighting(2, 1.0)
+    weighting(torch.tensor([[0.8, 0.1], [0.05, 0.1]]), torch.tensor([[1.0, 1.0], [0.25, 1.0]]))
+    assert weighting.omega.tolist() == pytest.approx([0.85 / 1.25, 0.1])

@@ -206,3 +206,16 @@ def test_words_are_not_blamed_for_the_habits_of_the_annotators_who_met_them():
         )
     apart, together = raised
     assert apart < 0.5 * together
+
+
+def test_labels_not_chosen_count_as_little_as_their_dataset_says():
+    """Annotators of one dataset had to choose between joy and love: that they chose love says little about joy."""
+    texts = ["so glad", "so glad", "love it", "love it", "the train", "a table"]
+    texts = [f"{text} {number}" for number, text in enumerate(texts)]
+    targets = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [0, 0], [0, 0]], dtype=np.int8)
+    config = WideConfig(enabled=True, buckets=2**12)
+    joy = [
+        fit_wide(texts, targets, ["forced"] * 6, config, {"forced": weight}).read(["love it 2"])[0][0, 0]
+        for weight in (1.0, 0.1)
+    ]
+    assert joy[0] < joy[1]

@@ -16,7 +16,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-HEAD_KINDS = ("lstm", "gru", "rnn", "xml-cnn")
+HEAD_KINDS = ("lstm", "gru", "rnn", "xml-cnn", "attention")
 LOSS_KINDS = ("focal", "cross-entropy", "asymmetric")
 WEIGHTINGS = ("dynamic", "uniform", "inverse", "class-balanced", "cost-sensitive")
 TASKS = ("multi-label", "single-label")
@@ -79,6 +79,9 @@ class TrainingConfig:
     validation_fraction: float = 0.2  # of the training rows, only when no validation set is given
     thresholding_fraction: float = 0.3
     seed: int = 0
+    # Datasets whose annotators chose one label for each text, by name, with the weight of the labels not chosen: those
+    # may be true all the same. A text of such a dataset without any label was found to have none, which is sure.
+    single_choice: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_range("training.learning_rate", self.learning_rate, 1e-8, 10)
@@ -90,6 +93,52 @@ class TrainingConfig:
         _check_range("training.validation_fraction", self.validation_fraction, 0.01, 0.9)
         _check_range("training.thresholding_fraction", self.thresholding_fraction, 0.01, 0.9)
         _check_count("training.seed", self.seed, 0, 2**31 - 1)
+        for name, weight in self.single_choice.items():
+            _check_range(f"training.single_choice.{name}", weight, 0, 1)
+
+
+@dataclass(frozen=True)
+class FineTuneConfig:
+    """How the encoder is trained together with the head; it is not in the paper, whose encoder is frozen.
+
+    `training` holds for both: its learning rate is the head's.
+    """
+
+    enabled: bool = False
+    learning_rate: float = 1e-4  # of the encoder's highest layer
+    layer_decay: float = 0.95  # each layer learns by this factor more slowly than the one above it
+    weight_decay: float = 0.01
+    warm_up: float = 0.06  # share of all steps in which the learning rates rise from 0; then they fall again
+    frozen_layers: int = 0  # the lowest, which stay as they are: their output is computed once and cached
+    embeddings: bool = False  # whether the table of token vectors, most of an XLM-R, is trained
+    accumulate: int = 1  # batches in a step
+    max_tokens: int = 128  # a longer text is cut in training; prediction reads all that the encoder can
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check_range("fine_tune.learning_rate", self.learning_rate, 1e-8, 1)
+        _check_range("fine_tune.layer_decay", self.layer_decay, 0.1, 1)
+        _check_range("fine_tune.weight_decay", self.weight_decay, 0, 1)
+        _check_range("fine_tune.warm_up", self.warm_up, 0, 1)
+        _check_count("fine_tune.frozen_layers", self.frozen_layers, 0, 1000)
+        _check_count("fine_tune.accumulate", self.accumulate, 1, 65536)
+        _check_count("fine_tune.max_tokens", self.max_tokens, 8, 8192)
+        _check_range("fine_tune.dropout", self.dropout, 0, 0.95)
+        if self.frozen_layers and self.embeddings:
+            raise UsageError(
+                f"fine_tune.embeddings trains what lies below the {self.frozen_layers} frozen layers: set "
+                "fine_tune.frozen_layers=0, or leave the embeddings frozen"
+            )
+
+
+# What else differs from the defaults when the encoder is trained: a network that reads in context needs no LSTM above
+# it, and three epochs are enough.
+FINE_TUNING: dict[str, Any] = {
+    "fine_tune": {"enabled": True},
+    "head": {"kind": "attention"},
+    "loss": {"gamma": 2.0},
+    "training": {"learning_rate": 1e-3, "max_epochs": 3, "patience": 3},
+}
 
 
 @dataclass(frozen=True)
@@ -188,6 +237,7 @@ class Config:
     head: HeadConfig = field(default_factory=HeadConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    fine_tune: FineTuneConfig = field(default_factory=FineTuneConfig)
     wide: WideConfig = field(default_factory=WideConfig)
 
     def __post_init__(self) -> None:
@@ -197,6 +247,17 @@ class Config:
     def single_label(self) -> bool:
         """Whether just one label of a text is true."""
         return self.task == "single-label"
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Config:
+        """Return the defaults with dotted settings replaced; `fine_tune.enabled` changes the defaults."""
+        is_tuned = settings.get("fine_tune.enabled") is True
+        return (cls.for_fine_tuning() if is_tuned else cls()).override(settings)
+
+    def differences(self) -> dict[str, Any]:
+        """Return the dotted settings that are not the defaults: what tells this config from any other."""
+        ours, usual = _flat(self.to_dict()), _flat(Config().to_dict())
+        return {name: value for name, value in ours.items() if value != usual[name]}
 
     def override(self, settings: Mapping[str, Any]) -> Config:
         """Return a copy with dotted settings replaced, such as {"head.hidden": 64}."""
@@ -220,13 +281,20 @@ class Config:
         return "\n".join(lines) + "\n"
 
     @classmethod
+    def for_fine_tuning(cls) -> Config:
+        """Return the defaults for an encoder that is trained, too."""
+        return cast(Config, _fill(cls(), FINE_TUNING, ""))
+
+    @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Config:
-        """Read nested dictionaries, refusing settings that do not exist."""
-        return cast(Config, _fill(cls(), values, ""))
+        """Read nested dictionaries, refusing settings that do not exist; `fine_tune.enabled` changes the defaults."""
+        fine_tune = values.get("fine_tune")
+        is_tuned = isinstance(fine_tune, Mapping) and fine_tune.get("enabled") is True
+        return cast(Config, _fill(cls.for_fine_tuning() if is_tuned else cls(), values, ""))
 
     @classmethod
     def from_toml(cls, path: Path) -> Config:
-        """Read a TOML file with the tables [head], [loss], [training] and [wide]."""
+        """Read a TOML file with the tables [head], [loss], [training], [fine_tune] and [wide]."""
         return cls.from_dict(read_toml(path))
 
 
@@ -240,8 +308,18 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} is not TOML: {error}") from error
 
 
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn the tables of a config into dotted settings."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= {f"{name}.{key}": entry for key, entry in value.items()} if isinstance(value, dict) else {name: value}
+    return flat
+
+
 def _toml(value: Any) -> str:
-    """Write a value as TOML, which is JSON's way for all that a setting can be: text, number, truth, list of texts."""
+    """Write a value as TOML, which is JSON's way for all that a setting can be, except for tables."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(name)} = {_toml(entry)}" for name, entry in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False)  # TOML has no surrogates
 
 

@@ -51,8 +51,8 @@ def element_loss(logits: Tensor, targets: Tensor, config: LossConfig) -> Tensor:
 class Weighting(Protocol):
     """Gives the class weights α (labels,), which sum to 1, for a batch whose losses it is shown."""
 
-    def __call__(self, losses: Tensor, known: Tensor) -> Tensor:
-        """Weigh the classes of a batch; both arguments are (rows, labels)."""
+    def __call__(self, losses: Tensor, counts: Tensor) -> Tensor:
+        """Weigh the classes of a batch, given the loss of each element and how much it counts, both (rows, labels)."""
         ...
 
 
@@ -62,7 +62,7 @@ class StaticWeighting:
     def __init__(self, weights: Tensor) -> None:
         self._alpha = _normalise(weights)
 
-    def __call__(self, losses: Tensor, known: Tensor) -> Tensor:
+    def __call__(self, losses: Tensor, counts: Tensor) -> Tensor:
         """Give the same weights for every batch."""
         return self._alpha.to(losses)
 
@@ -74,10 +74,10 @@ class DynamicWeighting:
         self._kappa = kappa
         self.omega = torch.full((width,), 1 / width, dtype=torch.float64)
 
-    def __call__(self, losses: Tensor, known: Tensor) -> Tensor:
+    def __call__(self, losses: Tensor, counts: Tensor) -> Tensor:
         """Take the batch into the average, then weigh with it."""
-        rows = known.sum(dim=0)
-        mean = losses.detach().double().sum(dim=0) / rows.clamp(min=1)
+        rows = counts.double().sum(dim=0)
+        mean = losses.detach().double().sum(dim=0) / torch.where(rows > 0, rows, 1)
         omega = self._kappa * mean.cpu() + (1 - self._kappa) * self.omega
         # A class that no row of this batch annotates has shown no loss at all: its average stays.
         self.omega = torch.where(rows.cpu() > 0, omega, self.omega)
@@ -99,10 +99,19 @@ def make_weighting(config: LossConfig, positives: NDArray[np.int64]) -> Weightin
     return StaticWeighting(weights[config.weighting])
 
 
-def total_loss(logits: Tensor, targets: Tensor, config: LossConfig, weighting: Weighting) -> Tensor:
-    """(1/b) Σ_i Σ_a α_a l_(i,a), with α updated by this batch's own losses first; no gradient flows through α."""
-    losses = element_loss(logits, targets, config)
-    alpha = weighting(losses, targets != UNKNOWN)
+def total_loss(
+    logits: Tensor, targets: Tensor, config: LossConfig, weighting: Weighting, zero_weights: Tensor | None = None
+) -> Tensor:
+    """(1/b) Σ_i Σ_a α_a l_(i,a), with α updated by this batch's own losses first; no gradient flows through α.
+
+    `zero_weights` (rows,) says how much the labels count that a row has not, where it has another one.
+    """
+    counts = (targets != UNKNOWN).to(logits)
+    if zero_weights is not None:
+        is_doubtful = (targets == 0) & (targets == 1).any(dim=1, keepdim=True)
+        counts = torch.where(is_doubtful, zero_weights[:, None], counts)
+    losses = element_loss(logits, targets, config) * counts
+    alpha = weighting(losses, counts)
     return (losses * alpha).sum() / len(losses)
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -102,10 +103,17 @@ class WideChannel:
         return replace(self, weights=weights, bias=(self.bias * scale + shift).astype(np.float32))
 
 
-def fit_wide(texts: Sequence[str], targets: Targets, sources: Sequence[str], config: WideConfig) -> WideChannel:
+def fit_wide(
+    texts: Sequence[str],
+    targets: Targets,
+    sources: Sequence[str],
+    config: WideConfig,
+    single_choice: Mapping[str, float] = MappingProxyType({}),
+) -> WideChannel:
     """Fit one logistic regression per label on the rows that annotate it; copies of a row count as one.
 
     Each of several datasets has a column of its own, which takes up its annotators' habits and is dropped afterwards.
+    `single_choice` says how much the labels count that a row has not, where it has another one, in some of them.
     """
     sparse, logistic_regression = _import_sklearn()
     rows = [row for row in _without_copies(texts, targets, sources) if sources[row] not in config.without_sources]
@@ -122,6 +130,8 @@ def fit_wide(texts: Sequence[str], targets: Targets, sources: Sequence[str], con
         matrix = sparse.hstack(
             [matrix, sparse.eye(len(names), format="csr", dtype=np.float32)[source_of]], format="csr"
         )
+    zero_weights = np.array([single_choice.get(source, 1.0) for source in sources])
+    has_another = (targets == 1).any(axis=1)
     weights = np.zeros((config.buckets, targets.shape[1]), dtype=np.float16)
     bias = np.zeros(targets.shape[1], dtype=np.float32)
     for label, target in enumerate(targets.T):
@@ -129,7 +139,8 @@ def fit_wide(texts: Sequence[str], targets: Targets, sources: Sequence[str], con
         if len(np.unique(target[known])) < 2:  # nothing to tell apart
             continue
         model = logistic_regression(C=config.regularisation, solver="liblinear", random_state=0)
-        model.fit(matrix[known], target[known])
+        certainty = np.where((target == 0) & has_another, zero_weights, 1.0)
+        model.fit(matrix[known], target[known], sample_weight=certainty[known])
         weights[:, label] = model.coef_[0, : config.buckets]
         bias[label] = model.intercept_[0]
     return WideChannel(config, ngrams, weights, bias)
