@@ -22,13 +22,17 @@ def compile_head(config: HeadConfig, weights: Weights) -> bytes:
     """Build the graph: `vectors` (batch, tokens, dim) and `lengths` (batch,) in, `logits` and `attention` out."""
     builder = _Builder()
     builder.add_mask()
-    if config.kind == "xml-cnn":
+    if config.kind == "attention":
+        dim = weights["attention"].shape[1]
+        _add_label_attention(builder, weights)
+    elif config.kind == "xml-cnn":
         dim = weights["convolutions.0.weight"].shape[1]
         _add_xml_cnn(builder, weights)
+        builder.linear("pooled", weights, "output", result="logits")
     else:
         dim = weights["layers.0.ahead.weight_ih_l0"].shape[1]
         _add_recurrent(builder, config, weights)
-    builder.linear("pooled", weights, "output", result="logits")
+        builder.linear("pooled", weights, "output", result="logits")
     return builder.serialise(dim, labels=len(weights["output.bias"]))
 
 
@@ -107,6 +111,17 @@ def _direction_weights(config: HeadConfig, weights: Weights, prefix: str) -> lis
 
     bias = np.concatenate([reorder("bias_ih"), reorder("bias_hh")])
     return [reorder("weight_ih"), reorder("weight_hh"), bias]
+
+
+def _add_label_attention(builder: _Builder, weights: Weights) -> None:
+    relevance = builder.node("MatMul", "vectors", builder.constant(weights["attention"].T, name="attention_vectors"))
+    mask = builder.node("Unsqueeze", "mask", builder.integers(2))
+    masked = builder.node("Where", mask, relevance, builder.constant(-np.inf))
+    beta = builder.node("Softmax", masked, axis=1)  # (batch, tokens, labels)
+    product = builder.node("MatMul", "vectors", builder.constant(weights["output.weight"].T, name="output.weight"))
+    votes = builder.node("Add", product, builder.constant(weights["output.bias"], name="output.bias"))
+    builder.node("ReduceSum", builder.node("Mul", beta, votes), builder.integers(1), keepdims=0, result="logits")
+    builder.node("ReduceMean", beta, axes=[2], keepdims=0, result="attention")
 
 
 def _add_xml_cnn(builder: _Builder, weights: Weights) -> None:
