@@ -56,7 +56,7 @@ def seconds(run: Callable[[], None]) -> float:
 
 
 def main() -> None:
-    made = make_labelled().features
+    made = make_labelled().inputs
     with tempfile.TemporaryDirectory() as scratch:
         (segment,) = made.segments
         keys = np.arange(2 * ROWS, dtype=np.uint64).view(np.uint8).reshape(ROWS, 16)

@@ -15,9 +15,9 @@ from multiprocessing.synchronize import Barrier
 import numpy as np
 import torch
 
-from benchmarks.training import ROWS, make_labelled
+from benchmarks.training import DIM, ROWS, make_labelled
 from emoglot.config import Config
-from emoglot.train import Labelled, _Trainer
+from emoglot.train import HeadLearner, Labelled, Trainer
 
 SHARE = 4
 
@@ -26,8 +26,8 @@ def work(threads: int, ready: Barrier, done: Barrier) -> None:
     torch.set_num_threads(threads)
     whole = make_labelled()
     rows = np.arange(0, ROWS, SHARE)
-    labelled = Labelled(whole.features.select(rows), whole.targets[rows], tuple(whole.sources[row] for row in rows))
-    trainer = _Trainer(labelled, Config())
+    labelled = Labelled(whole.inputs.select(rows), whole.targets[rows], tuple(whole.sources[row] for row in rows))
+    trainer = Trainer(HeadLearner(Config(), DIM), labelled, Config(), torch.device("cpu"))
     trainer.start()
     ready.wait()
     trainer.run_epoch(number=1)

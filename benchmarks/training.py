@@ -25,7 +25,7 @@ from torch.utils.data import DataLoader, Dataset
 from emoglot.config import Config, LossConfig
 from emoglot.features import Features, Segment
 from emoglot.loss import DynamicWeighting, total_loss
-from emoglot.train import Labelled, _Trainer
+from emoglot.train import HeadLearner, Labelled, Trainer
 
 ROWS, DIM, LABELS, BATCH = 12_677, 512, 11, 32
 
@@ -71,7 +71,7 @@ class StoredTexts(Dataset[tuple[torch.Tensor, torch.Tensor]]):
 
         with h5py.File(path, "w") as file:
             for row in rows:
-                file.create_dataset(str(row), data=labelled.features.vectors(row).astype(np.float64))
+                file.create_dataset(str(row), data=labelled.inputs.vectors(row).astype(np.float64))
         self._file, self._rows, self._targets = h5py.File(path, "r"), rows, labelled.targets
 
     def __len__(self) -> int:
@@ -100,7 +100,7 @@ def float64_epoch(labelled: Labelled, every: int) -> float:
 
 
 def float32_epoch(labelled: Labelled) -> float:
-    rows = [labelled.features.vectors(row).astype(np.float32) for row in range(ROWS)]
+    rows = [labelled.inputs.vectors(row).astype(np.float32) for row in range(ROWS)]
     batches = np.split(np.random.default_rng(1).permutation(ROWS), range(BATCH, ROWS, BATCH))
     targets = labelled.targets
     pairs = ([(torch.from_numpy(rows[row]), torch.from_numpy(targets[row])) for row in batch] for batch in batches)
@@ -120,7 +120,8 @@ def run_epoch(head: nn.Module, batches: Iterable[Batch]) -> float:
 
 
 def our_epoch(labelled: Labelled) -> float:
-    trainer = _Trainer(labelled, Config().override({"training.batch_size": BATCH}))
+    config = Config().override({"training.batch_size": BATCH})
+    trainer = Trainer(HeadLearner(config, DIM), labelled, config, torch.device("cpu"))
     trainer.start()
     began = time.perf_counter()
     trainer.run_epoch(number=1)

@@ -74,7 +74,7 @@ def test_texts_shared_by_training_and_validation_are_reported(tmp_path):
 
 
 def test_thresholds_are_chosen_on_the_thresholding_rows_and_figures_are_of_the_others(parts):
-    state = fit_parts(parts, TINY, QUICK)
+    state = fit_parts(parts, TINY, QUICK).state
     runtime = HeadRuntime(state.graph)
     chosen_on = score(runtime, None, parts.thresholding.features, parts.thresholding.texts)
     assert np.array_equal(state.thresholds, choose_thresholds(chosen_on, parts.thresholding.targets))
@@ -95,8 +95,8 @@ def test_an_epoch_is_judged_on_the_stopping_rows_at_thresholds_of_the_others(par
 
 
 def test_ngrams_join_the_network_at_its_scale(parts):
-    plain = fit_parts(parts, TINY, QUICK)
-    both = fit_parts(parts, TINY, QUICK.override({"wide.enabled": True, "wide.buckets": 2**14}))
+    plain = fit_parts(parts, TINY, QUICK).state
+    both = fit_parts(parts, TINY, QUICK.override({"wide.enabled": True, "wide.buckets": 2**14})).state
     network = HeadRuntime(plain.graph)
     channel = fit_wide(parts.training.texts, parts.training.targets, parts.training.data.sources, both.config.wide)
     stopping = parts.stopping
@@ -108,9 +108,9 @@ def test_ngrams_join_the_network_at_its_scale(parts):
 
 
 def test_training_goes_on_from_another_model(parts):
-    first = fit_parts(parts, TINY, QUICK)
+    first = fit_parts(parts, TINY, QUICK).state
     slow = QUICK.override({"training.max_epochs": 1, "training.learning_rate": 1e-8})
-    second = fit_parts(parts, TINY, slow, start=first)
+    second = fit_parts(parts, TINY, slow, start=first).state
     logits = [HeadRuntime(state.graph).logits(parts.stopping.features) for state in (first, second)]
     # Only calibrated once more: every label keeps the order of its texts.
     assert (logits[0].argsort(axis=0, kind="stable") == logits[1].argsort(axis=0, kind="stable")).mean() > 0.95
@@ -122,7 +122,7 @@ def test_training_goes_on_from_another_model(parts):
     [({"encoder_fingerprint": "other"}, "encoder"), ({"labels": LABELS[::-1]}, "labels")],
 )
 def test_training_never_starts_from_what_does_not_fit(change, name, parts):
-    first = fit_parts(parts, TINY, QUICK.override({"training.max_epochs": 1}))
+    first = fit_parts(parts, TINY, QUICK.override({"training.max_epochs": 1})).state
     with pytest.raises(TrainingError, match=f"the same {name}"):
         fit_parts(parts, TINY, QUICK, start=replace(first, **change))
     with pytest.raises(TrainingError, match="the same head"):

@@ -21,6 +21,7 @@ LAYERS = [
     {"parallel", "recipe", "arguments"},
     {"features", "head", "wide", "checkpoint", "lessons", "vocabulary"},
     {"graph", "runtime", "train", "student"},
+    {"finetune"},
     {"card", "persist"},
     {"fit", "scorer"},
     {"model"},

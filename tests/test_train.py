@@ -106,9 +106,9 @@ def test_texts_without_tokens_are_passed_over(labelled):
 
 
 def test_a_loss_that_explodes_is_an_error_with_a_way_out(labelled):
-    vectors = np.full_like(labelled.features.segments[0].vectors, np.nan)
-    segment = replace(labelled.features.segments[0], vectors=vectors)
-    broken = replace(labelled, features=replace(labelled.features, segments=(segment,)))
+    vectors = np.full_like(labelled.inputs.segments[0].vectors, np.nan)
+    segment = replace(labelled.inputs.segments[0], vectors=vectors)
+    broken = replace(labelled, inputs=replace(labelled.inputs, segments=(segment,)))
     with pytest.raises(TrainingError, match=r"lower training.learning_rate"):
         train_head(broken, labelled, labelled, QUICK)
 
@@ -175,5 +175,5 @@ def test_words_are_not_blamed_for_the_habits_of_the_annotators_who_met_them(labe
         for seed in range(3):
             settings = {"training__seed": seed, "training__max_epochs": 15, "loss__weighting": "uniform"}
             head = HeadRuntime(compile_head(QUICK.head, run(given, loss__kind="cross-entropy", **settings).weights))
-            raised[name] += (head.logits(alike) - head.logits(labelled.features))[:, 0].mean()
+            raised[name] += (head.logits(alike) - head.logits(labelled.inputs))[:, 0].mean()
     assert raised["theirs"] < 0.9 * raised["ours"]

@@ -22,10 +22,15 @@ def render(name: str, description: Mapping[str, Any]) -> str:
 def _introduction(description: Mapping[str, Any]) -> str:
     labels = ", ".join(description["labels"])
     task = description["config"]["task"]
+    encoder = description["encoder"]
+    about = (
+        f"Its encoder, `{encoder['name']}`, was trained together with its head and is part of this folder"
+        if description["config"]["fine_tune"]["enabled"]
+        else f"It reads token vectors of the frozen encoder `{encoder['name']}`, which is not part of this folder"
+    )
     return (
         f"A {task} text classifier made by emoglot {description['emoglot']}. Labels: {labels}.\n\n"
-        f"It reads token vectors of the frozen encoder `{description['encoder']['name']}` "
-        f"(fingerprint `{description['encoder']['fingerprint']}`), which is not part of this folder."
+        f"{about} (fingerprint `{encoder['fingerprint']}`)."
     )
 
 

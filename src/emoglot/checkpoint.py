@@ -1,10 +1,11 @@
-"""A file from which an interrupted training goes on: tensors and history, written whole after every epoch."""
+"""A file from which an interrupted training goes on: tensors and history, written whole."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,9 @@ from torch import Tensor
 from torch.optim import Optimizer, SparseAdam
 
 from emoglot.errors import UsageError
+
+# Between two saves of a long epoch: what an interruption can lose at most. Writing takes a second or two.
+SECONDS = 300.0
 
 
 def optimiser_tensors(name: str, optimiser: Optimizer) -> dict[str, Tensor]:
@@ -45,11 +49,19 @@ def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 class Checkpoint:
-    """The state of one run at the end of its last epoch; `key` tells this run from any other."""
+    """The state of one run when it was last saved; `key` tells this run from any other.
 
-    def __init__(self, path: Path, key: Any) -> None:
-        self._path = path
+    It is saved after every epoch, and within long ones every `seconds`.
+    """
+
+    def __init__(self, path: Path, key: Any, seconds: float = SECONDS) -> None:
+        self._path, self._seconds = path, seconds
         self._key = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+        self._written = time.monotonic()
+
+    def is_due(self) -> bool:
+        """Return whether the last save is so long ago that more than a little would be lost."""
+        return time.monotonic() - self._written >= self._seconds
 
     def write(self, tensors: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
         """Replace the file in one step."""
@@ -62,6 +74,7 @@ class Checkpoint:
         except SafetensorError as error:
             raise OSError(f"{self._path} can't be written: {error}") from error
         draft.replace(self._path)
+        self._written = time.monotonic()
 
     def read(self) -> tuple[dict[str, Tensor], list[dict[str, Any]]] | None:
         """Give tensors and history, or None where there is nothing to go on from; what is not ours is not replaced."""

@@ -124,8 +124,13 @@ class FeatureCache:
     """The segments of one encoder on disk."""
 
     def __init__(self, root: Path, encoder: Encoder) -> None:
+        self._root = root
         self.folder = root / f"{encoder.fingerprint}-n{NORMALISATION_VERSION}"
         self._remove_stale_drafts()
+
+    def beside(self, encoder: Encoder) -> FeatureCache:
+        """Return the cache of another encoder in the same place."""
+        return FeatureCache(self._root, encoder)
 
     def find(self, wanted: Collection[bytes]) -> Iterator[Segment]:
         """Open the segments that hold a wanted text; a damaged one is passed over and its texts are encoded again."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+import tempfile
 import warnings
+import weakref
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from emoglot.config import Config, TrainingConfig
 from emoglot.data.dataset import Dataset, concatenate
 from emoglot.data.split import stratified_split
 from emoglot.encoders import Encoder
+from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.errors import DataError, MissingExtraError, TrainingError
 from emoglot.features import FeatureCache, Features, Progress, extract_features
 from emoglot.labels import Targets
@@ -28,9 +32,11 @@ from emoglot.thresholds import NEVER, choose_thresholds, decide
 from emoglot.wide import WideChannel, fit_wide, match_spread
 
 try:
-    from emoglot.checkpoint import Checkpoint
+    from emoglot.checkpoint import SECONDS, Checkpoint
+    from emoglot.encoders.hub import HubEncoder
+    from emoglot.finetune import FineTuner, read_inputs
     from emoglot.graph import compile_head
-    from emoglot.train import Epoch, Labelled, Trained, train_head
+    from emoglot.train import Epoch, HeadLearner, Inputs, Labelled, Learner, Trained, train
 except ImportError as missing:
     raise MissingExtraError(missing.name or "torch", "train", "training") from missing
 
@@ -41,7 +47,13 @@ class Part:
 
     data: Dataset
     texts: list[str]  # normalised
-    features: Features
+    inputs: Inputs  # what the network that is trained reads
+
+    @property
+    def features(self) -> Features:
+        """The token vectors, where these are what the network reads."""
+        assert isinstance(self.inputs, Features)
+        return self.inputs
 
     @property
     def targets(self) -> Targets:
@@ -50,15 +62,19 @@ class Part:
 
     def labelled(self) -> Labelled:
         """Give what the network is trained and measured on."""
-        return Labelled(self.features, self.targets, self.data.sources)
+        return Labelled(self.inputs, self.targets, self.data.sources)
 
     def select(self, rows: NDArray[np.int64]) -> Part:
         """Take the rows with these indices."""
-        return Part(self.data.select(rows), [self.texts[row] for row in rows], self.features.select(rows))
+        return Part(self.data.select(rows), [self.texts[row] for row in rows], self.inputs.select(rows))
 
     def with_tokens(self) -> Part:
         """Leave out texts without tokens."""
-        return self.select(self.features.rows_with_tokens)
+        return self.select(self.inputs.rows_with_tokens)
+
+    def read_by(self, encoder: Encoder) -> Part:
+        """Return the same rows as another encoder reads them."""
+        return replace(self, inputs=extract_features(encoder, self.texts))
 
 
 @dataclass(frozen=True)
@@ -79,7 +95,7 @@ def prepare(
     training: Dataset,
     validation: Dataset | None,
     config: Config,
-    cache: FeatureCache,
+    cache: FeatureCache | None,
     on_features: Progress | None = None,
 ) -> Parts:
     """Check, split, normalise and encode the data; many trainings can follow."""
@@ -87,11 +103,28 @@ def prepare(
     data = concatenate([training, validation]).with_labels(training.labels)
     texts = [normalise_text(text) for text in data.texts]
     # Both sets at once, so that one progress bar tells the whole truth.
-    whole = Part(data, texts, extract_features(encoder, texts, cache, on_features))
+    whole = Part(data, texts, _read_inputs(encoder, texts, config, cache, on_features))
     held_out = whole.select(np.arange(len(training), len(data)))
     settings = config.training
     stopping, thresholding = split_rows(held_out.data, settings.thresholding_fraction, settings)
     return Parts(whole.select(np.arange(len(training))), held_out.select(stopping), held_out.select(thresholding))
+
+
+def _read_inputs(
+    encoder: Encoder, texts: list[str], config: Config, cache: FeatureCache | None, on_features: Progress | None
+) -> Inputs:
+    if not config.fine_tune.enabled:
+        return extract_features(encoder, texts, cache, on_features)
+    assert isinstance(encoder, HubEncoder)
+    return read_inputs(encoder, texts, config, cache, on_features)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model and the encoder that it reads with: the one given, or the one that was trained along."""
+
+    state: ModelState
+    encoder: Encoder
 
 
 def fit_parts(
@@ -101,24 +134,79 @@ def fit_parts(
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     checkpoint_file: Path | None = None,
     start: ModelState | None = None,
-) -> ModelState:
+    *,
+    quantize: str = "none",
+    device: str = "auto",
+    checkpoint_seconds: float = SECONDS,
+) -> Fitted:
     """Train a model on prepared parts, from scratch or from the network of another model."""
     if start is not None:
         _check_start(start, parts, encoder, config)
     key = [*_run_key(parts, encoder, config), hashlib.sha256(start.graph).hexdigest() if start else None]
-    checkpoint = Checkpoint(checkpoint_file, key) if checkpoint_file else None
-    trained = train_head(
+    checkpoint = Checkpoint(checkpoint_file, key, checkpoint_seconds) if checkpoint_file else None
+    learner = _make_learner(encoder, config)
+    prefix = "head." if config.fine_tune.enabled else ""
+    trained = train(
+        learner,
         parts.training.labelled(),
         parts.stopping.labelled(),
         parts.thresholding.labelled(),
         config,
         on_epoch,
         checkpoint,
-        start.weights if start else None,
+        {f"{prefix}{name}": array for name, array in start.weights.items()} if start else None,
+        device,
     )
-    wide = _fit_wide(trained, parts, config) if config.wide.enabled else None
+    channel = _fit_wide(parts.training, config) if config.wide.enabled else None
+    if not isinstance(learner, FineTuner):
+        return Fitted(_finish(trained, trained.weights, parts, encoder, channel, config), encoder)
+    return _finish_tuned(trained, learner, parts, channel, config, quantize)
+
+
+def _make_learner(encoder: Encoder, config: Config) -> Learner:
+    if config.fine_tune.enabled:
+        assert isinstance(encoder, HubEncoder)
+        return FineTuner(encoder, config)
+    return HeadLearner(config, encoder.dim)
+
+
+def _finish_tuned(
+    trained: Trained, learner: FineTuner, parts: Parts, channel: WideChannel | None, config: Config, quantize: str
+) -> Fitted:
+    """Export the encoder that was trained, and measure the model with what was exported."""
+    from emoglot.encoders.export import export_encoder
+
+    scratch = Path(tempfile.mkdtemp(prefix="emoglot-"))
+    tuned = learner.tuned_encoder(trained.weights)
+    name = f"{tuned.name}, fine-tuned"
+    weights = {key.removeprefix("head."): array for key, array in trained.weights.items() if key.startswith("head.")}
+    found: dict[str, Fitted] = {}
+    for kind in dict.fromkeys(("none", quantize)):
+        folder = export_encoder(tuned, scratch / kind, name, kind)
+        encoder = OnnxEncoder(folder, name)
+        weakref.finalize(encoder, shutil.rmtree, folder, ignore_errors=True)
+        held_out = replace(
+            parts, stopping=parts.stopping.read_by(encoder), thresholding=parts.thresholding.read_by(encoder)
+        )
+        found[kind] = Fitted(_finish(trained, weights, held_out, encoder, channel, config), encoder)
+    fitted = found[quantize]
+    scores = {kind: entry.state.metrics["overall"]["macro_f1"] for kind, entry in found.items()}
+    record = dict(fitted.state.training) | ({"macro_f1_by_quantization": scores} if len(scores) > 1 else {})
+    return replace(fitted, state=replace(fitted.state, training=record, includes_encoder=True))
+
+
+def _finish(
+    trained: Trained,
+    weights: dict[str, NDArray[np.float32]],
+    parts: Parts,
+    encoder: Encoder,
+    channel: WideChannel | None,
+    config: Config,
+) -> ModelState:
+    """Join the n-grams, calibrate, choose thresholds and measure, all on held-out rows."""
+    wide = _in_scale(channel, weights, parts.stopping, config) if channel else None
     thresholding = parts.thresholding.with_tokens()
-    weights, wide = _calibrated(trained.weights, wide, thresholding, config)
+    weights, wide = _calibrated(weights, wide, thresholding, config)
     graph = compile_head(config.head, weights)
     runtime = HeadRuntime(graph)
     labels = parts.training.data.labels
@@ -194,12 +282,19 @@ def split_rows(data: Dataset, fraction: float, settings: TrainingConfig) -> tupl
     return np.flatnonzero(~in_second), np.flatnonzero(in_second)
 
 
-def _fit_wide(trained: Trained, parts: Parts, config: Config) -> WideChannel:
-    """Fit the n-grams apart, and bring them to the network's scale on held-out rows."""
-    channel = fit_wide(parts.training.texts, parts.training.targets, parts.training.data.sources, config.wide)
-    stopping = parts.stopping.with_tokens()
-    network = HeadRuntime(compile_head(config.head, trained.weights)).logits(stopping.features)
-    return match_spread(channel, stopping.texts, network)
+def _fit_wide(training: Part, config: Config) -> WideChannel:
+    """Fit the n-grams apart from the network."""
+    sources = training.data.sources
+    return fit_wide(training.texts, training.targets, sources, config.wide, config.training.single_choice)
+
+
+def _in_scale(
+    channel: WideChannel, weights: dict[str, NDArray[np.float32]], held_out: Part, config: Config
+) -> WideChannel:
+    """Bring the n-grams to the network's scale on held-out rows."""
+    held_out = held_out.with_tokens()
+    network = HeadRuntime(compile_head(config.head, weights)).logits(held_out.features)
+    return match_spread(channel, held_out.texts, network)
 
 
 def _calibrated(

@@ -16,7 +16,8 @@ from emoglot._version import __version__
 from emoglot.arguments import check_languages, check_texts, given_labels, names_of, to_dataset
 from emoglot.config import Config
 from emoglot.data.dataset import Dataset
-from emoglot.encoders import EMBEDDED_MODEL, Encoder, extended_fingerprints, load_encoder
+from emoglot.encoders import EMBEDDED_MODEL, Encoder, extended_fingerprints, load_encoder, load_trainable
+from emoglot.encoders.onnx import OnnxEncoder, check_quantization
 from emoglot.encoders.store import cache_folder
 from emoglot.errors import DataError, EncoderError, MissingExtraError, ModelError, UsageError
 from emoglot.features import FeatureCache, Progress
@@ -64,15 +65,31 @@ class EmotionClassifier:
         labels: Sequence[str] | None = None,
         config: Config | None = None,
         wide: bool | None = None,
+        fine_tune: bool | None = None,
+        quantize: str = "none",
+        device: str = "auto",
         cache: Path | str | None = None,
     ) -> None:
-        """Choose an encoder by name, folder or instance; `cache` is where `fit` keeps token vectors between runs."""
+        """Choose an encoder by name, folder or instance; `cache` is where `fit` keeps token vectors between runs.
+
+        With `fine_tune` the encoder is trained, too, and becomes part of the model, with `quantize="int8"` a quarter
+        as large. `device` is where torch trains: "auto", "cpu", "cuda", "mps".
+        """
         if config is not None and not isinstance(config, Config):
             raise UsageError(f"config is an emoglot.Config, got {config!r}: Config.from_dict(…) makes one")
-        self.config = config or Config()
+        self.config = config or (Config.for_fine_tuning() if fine_tune else Config())
         if wide is not None:
             self.config = replace(self.config, wide=replace(self.config.wide, enabled=wide))
-        self._encoder = load_encoder(encoder)
+        if fine_tune is not None and config is not None:
+            self.config = replace(self.config, fine_tune=replace(self.config.fine_tune, enabled=fine_tune))
+        check_quantization(quantize)
+        if quantize != "none" and not self.config.fine_tune.enabled:
+            raise UsageError(
+                f"quantize={quantize!r} is for an encoder that is fine-tuned: a frozen one is made small by "
+                "`emoglot encoders install` or `export`"
+            )
+        self._quantize, self._device = quantize, device
+        self._encoder = load_trainable(encoder) if self.config.fine_tune.enabled else load_encoder(encoder)
         self._given_labels = check_names(labels) if labels is not None else None
         self._cache_root = Path(cache) if cache is not None else cache_folder() / "features"
         self._state: ModelState | None = None
@@ -137,6 +154,7 @@ class EmotionClassifier:
         on_epoch: Callable[[Epoch], None] = lambda epoch: None,
         checkpoint: Path | None = None,
         start: EmotionClassifier | None = None,
+        checkpoint_seconds: float = 300.0,
     ) -> EmotionClassifier:
         """Train on datasets; without a validation set, a part of the training rows becomes one.
 
@@ -147,9 +165,24 @@ class EmotionClassifier:
 
         cache = FeatureCache(self._cache_root, self._encoder)
         parts = prepare(self._encoder, training, validation, self.config, cache, on_features)
-        self._state = fit_parts(parts, self._encoder, self.config, on_epoch, checkpoint, start.state if start else None)
-        self._scorer = Scorer(self._state, self._encoder)
+        fitted = fit_parts(
+            parts,
+            self._encoder,
+            self.config,
+            on_epoch,
+            checkpoint,
+            start.state if start else None,
+            quantize=self._quantize,
+            device=self._device,
+            checkpoint_seconds=checkpoint_seconds,
+        )
+        self._use(fitted.state, fitted.encoder)
         return self
+
+    def _use(self, state: ModelState, encoder: Encoder) -> None:
+        """Predict from now on with these."""
+        self._state, self._encoder = state, encoder
+        self._scorer = Scorer(state, encoder)
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """Give the scores, float32 (texts, labels); a text without a known word in it scores 0 throughout."""
@@ -199,7 +232,9 @@ class EmotionClassifier:
     def save(self, folder: Path | str) -> Path:
         """Write the model folder; an existing one of ours is replaced, anything else is left alone."""
         target = Path(folder)
-        persist.write_model(self._trained_state(), target, __version__)
+        state = self._trained_state()
+        own = self._encoder.folder if state.includes_encoder and isinstance(self._encoder, OnnxEncoder) else None
+        persist.write_model(state, target, __version__, own)
         return target
 
     def _score(self, texts: Iterable[str]) -> Iterator[Scored]:
@@ -224,9 +259,11 @@ class EmotionClassifier:
 
     @classmethod
     def _from_state(cls, state: ModelState, encoder: Encoder) -> EmotionClassifier:
-        classifier = cls(encoder, labels=state.labels, config=state.config)
-        classifier._state = state
-        classifier._scorer = Scorer(state, encoder)
+        classifier = cls.__new__(cls)
+        classifier.config, classifier._given_labels = state.config, state.labels
+        classifier._quantize, classifier._device = "none", "auto"
+        classifier._cache_root = cache_folder() / "features"
+        classifier._use(state, encoder)
         return classifier
 
 
@@ -237,6 +274,8 @@ def load(
     folder = EMBEDDED_MODEL if folder is None else folder
     state = persist.read_model(Path(folder))
     try:
+        if encoder is None and state.includes_encoder:
+            encoder = OnnxEncoder(Path(folder) / persist.ENCODER_FOLDER, state.encoder_name)
         found = load_encoder(encoder if encoder is not None else state.encoder_name)
     except EncoderError as error:
         if encoder is not None or isinstance(error, MissingExtraError):

@@ -4,6 +4,7 @@ my-model/
 ├── model.json            labels, thresholds, config, encoder, data summary, metrics, hashes of the files below
 ├── weights.safetensors   the weights of the head and of the wide channel
 ├── head.onnx             the same head, compiled for onnxruntime
+├── encoder/              the encoder, where it was trained along with the head
 ├── README.md             the model card, for people
 └── languages.json        what was measured of each language, where somebody did
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +28,7 @@ from safetensors.numpy import save as save_tensors
 
 from emoglot import card
 from emoglot.config import Config
+from emoglot.encoders.onnx import DESCRIPTION_FILE as ENCODER_DESCRIPTION_FILE
 from emoglot.errors import EmoglotError, ModelError, UsageError
 from emoglot.files import folder_in_the_making
 from emoglot.labels import check_names, is_unicode
@@ -40,12 +43,14 @@ WEIGHTS_FILE = "weights.safetensors"
 GRAPH_FILE = "head.onnx"
 CARD_FILE = "README.md"
 LANGUAGES_FILE = "languages.json"
+ENCODER_FOLDER = "encoder"
 
 # More than any model of ours could need; a folder from elsewhere must not fill the memory before it is refused.
 MAX_FILE_BYTES = 2**30
 MAX_DESCRIPTION_BYTES = 2**25
 
-_FILES = {DESCRIPTION_FILE, WEIGHTS_FILE, GRAPH_FILE, CARD_FILE, LANGUAGES_FILE}
+_CONTENTS = {DESCRIPTION_FILE, WEIGHTS_FILE, GRAPH_FILE, CARD_FILE, LANGUAGES_FILE, ENCODER_FOLDER}
+_ENCODER_DESCRIPTION = f"{ENCODER_FOLDER}/{ENCODER_DESCRIPTION_FILE}"
 _WIDE_PREFIX = "wide."
 _HEAD_PREFIX = "head."
 
@@ -65,6 +70,7 @@ class ModelState:
     training: Mapping[str, Any]  # summaries of the data and of how training went
     metrics: Mapping[str, Any]  # as measured on held-out validation rows
     language_thresholds: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # instead of the others
+    includes_encoder: bool = False  # in the folder: it was trained for this model alone
 
     def thresholds_for(self, language: str | None) -> NDArray[np.float64]:
         """Give the thresholds of a language such as "pt-BR", of "pt", or those of all languages together."""
@@ -90,14 +96,22 @@ def check_target(folder: Path) -> None:
         raise ModelError(f"{folder} is not a model folder, or not only: choose another name, nothing was overwritten")
 
 
-def write_model(state: ModelState, folder: Path, version: str) -> None:
-    """Write the folder whole or not at all; only another model is ever replaced."""
+def write_model(state: ModelState, folder: Path, version: str, encoder: Path | None = None) -> None:
+    """Write the folder whole or not at all; only another model is ever replaced.
+
+    `encoder` is the folder of an encoder that belongs to this model alone.
+    """
     check_target(folder)
     contents = {WEIGHTS_FILE: save_tensors(_tensors(state)), GRAPH_FILE: state.graph}
+    if encoder:
+        # It has the hashes of the encoder's other files.
+        contents[_ENCODER_DESCRIPTION] = (encoder / ENCODER_DESCRIPTION_FILE).read_bytes()
     description = _describe(state, version) | {
         "files": {name: {"bytes": len(data), "sha256": _sha256(data)} for name, data in contents.items()}
     }
     with folder_in_the_making(folder) as draft:
+        if encoder:
+            shutil.copytree(encoder, draft / ENCODER_FOLDER)
         for name, data in contents.items():
             (draft / name).write_bytes(data)
         text = json.dumps(description, indent=2, ensure_ascii=False, allow_nan=False)
@@ -110,6 +124,9 @@ def read_model(folder: Path) -> ModelState:
     description = _read_description(folder)
     weights_data = _read_file(folder, WEIGHTS_FILE, description)
     graph = _read_file(folder, GRAPH_FILE, description)
+    includes_encoder = _ENCODER_DESCRIPTION in description["files"]
+    if includes_encoder:
+        _read_file(folder, _ENCODER_DESCRIPTION, description)
     try:
         config = Config.from_dict(_as(dict, description["config"]))
         labels = check_names(_as(list, description["labels"]))
@@ -129,6 +146,7 @@ def read_model(folder: Path) -> ModelState:
                 language: _thresholds(values)
                 for language, values in _as(dict, description.get("language_thresholds", {})).items()
             },
+            includes_encoder=includes_encoder,
         )
     except (KeyError, TypeError, ValueError, OverflowError, SafetensorError, EmoglotError) as error:
         raise ModelError(f"{folder / DESCRIPTION_FILE} does not describe a model: {_reason(error)}") from error
@@ -138,7 +156,7 @@ def read_model(folder: Path) -> ModelState:
 
 def _is_replaceable(folder: Path) -> bool:
     contents = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
-    if not contents <= _FILES:
+    if not contents <= _CONTENTS:
         return False
     try:
         return not contents or bool(_read_description(folder))

@@ -35,6 +35,10 @@ ConfigFile = Annotated[Path | None, typer.Option("--config", help="Settings, and
 DataRoot = Annotated[Path, typer.Option("--data", help="Where the files that the config names are.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="One setting, such as head.hidden=64.")]
 Wide = Annotated[bool | None, typer.Option("--wide/--no-wide", help="Add the channel of n-grams.")]
+FineTune = Annotated[
+    bool | None, typer.Option("--fine-tune/--frozen", help="Train the encoder, too; by default it stays as it is.")
+]
+Device = Annotated[str, typer.Option(help="Where torch trains: auto, cpu, cuda or mps.")]
 Seed = Annotated[int | None, typer.Option(help="Same seed, same machine: same weights.")]
 Cache = Annotated[Path | None, typer.Option(help="Where token vectors are kept between runs.")]
 Model = Annotated[Path | None, typer.Option("--model", help="A model folder; by default the model in the package.")]
@@ -58,14 +62,21 @@ class Reading:
         return {**asdict(self), "label_columns": names}
 
 
-def make_settings(recipe: Recipe, changes: Sequence[str], wide: bool | None, seed: int | None) -> Config:
+def make_settings(
+    recipe: Recipe, changes: Sequence[str], wide: bool | None, seed: int | None, fine_tune: bool | None = None
+) -> Config:
     """Take the settings of a recipe, then those given one by one."""
     overrides = dict(parse_setting(setting) for setting in changes)
+    settings = dict(recipe.settings)
+    if fine_tune is not None or "fine_tune.enabled" in overrides:
+        # Here already, as other defaults follow from it.
+        is_wanted = overrides.get("fine_tune.enabled") if fine_tune is None else fine_tune
+        settings["fine_tune"] = {**settings.get("fine_tune", {}), "enabled": is_wanted}
     if seed is not None:
         overrides["training.seed"] = seed
     if wide is not None:
         overrides["wide.enabled"] = wide
-    return Config.from_dict(recipe.settings).override(overrides)
+    return Config.from_dict(settings).override(overrides)
 
 
 def read_training(

@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from emoglot.encoders import e5_small, onnx, store
 from emoglot.encoders.base import Encoder, Ragged
 from emoglot.encoders.onnx import OnnxEncoder, check_quantization
 from emoglot.encoders.tiny import TinyEncoder
 from emoglot.errors import EncoderError, UsageError
+
+if TYPE_CHECKING:
+    from emoglot.encoders.hub import HubEncoder
 
 __all__ = [
     "EMBEDDED_MODEL",
@@ -25,6 +29,7 @@ __all__ = [
     "install_encoder",
     "list_encoders",
     "load_encoder",
+    "load_trainable",
     "runs_beside_itself",
 ]
 
@@ -76,6 +81,29 @@ def load_encoder(name: str | os.PathLike[str] | Encoder) -> Encoder:
     if name in _INSTALL_OPTIONS:
         raise EncoderError(f"{name} is not installed here: emoglot encoders install {_INSTALL_OPTIONS[name]}")
     return _load_hub(name)
+
+
+def load_trainable(name: str | os.PathLike[str] | Encoder) -> HubEncoder:
+    """Find an encoder whose weights can be trained: `e5-small`, a transformers folder, or a model of the hub."""
+    from emoglot.encoders.hub import HubEncoder
+
+    if isinstance(name, HubEncoder):
+        return name
+    if isinstance(name, Encoder):
+        name = name.name
+    name = os.fspath(name)
+    is_folder = Path(name).is_dir()
+    folder = Path(name) if is_folder else store.encoder_folder(name)
+    if (folder / "config.json").is_file():
+        return HubEncoder(_folder_name(folder) if is_folder else name, source=folder)
+    if name in (TinyEncoder.name, EMBEDDED_NAME) or (folder / onnx.DESCRIPTION_FILE).is_file():
+        raise EncoderError(
+            f"the encoder {name!r} is for prediction only and can't be trained: take {e5_small.NAME}, a folder of the "
+            "transformers library or a model of the hub"
+        )
+    found = load_encoder(name)
+    assert isinstance(found, HubEncoder)  # nothing else is left
+    return found
 
 
 def extended_fingerprints(encoder: Encoder) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from emoglot.encoders.bert_folder import finish_float32, write_int8, write_weights
+from emoglot.encoders.bert_graph import can_compile
 from emoglot.encoders.hub import HubEncoder
 from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description, check_quantization
 from emoglot.errors import MissingExtraError, UsageError
@@ -25,25 +27,47 @@ _OUTPUT = "states"
 def export_encoder(encoder: HubEncoder, folder: Path, name: str, quantize: str = "none") -> Path:
     """Write the encoder's network, tokenizer and description to a folder."""
     check_request(folder, quantize)
-    with folder_in_the_making(folder) as draft, tempfile.TemporaryDirectory() as scratch:
-        exported = Path(scratch) / MODEL_FILE if quantize == "int8" else draft / MODEL_FILE
-        with _quiet():
-            _export_network(encoder, exported)
-            if quantize == "int8":
-                _quantize(exported, draft / MODEL_FILE)
-        encoder.tokenizer.backend_tokenizer.save(str(draft / TOKENIZER_FILE))
-        Description(
-            name=name,
-            fingerprint=hashlib.sha256(f"{encoder.fingerprint} {quantize} {_RECIPE_VERSION}".encode()).hexdigest()[:32],
-            dim=encoder.dim,
-            max_tokens=encoder.max_tokens,
-            layout="padded",
-            input_names=_INPUTS,
-            output_name=_OUTPUT,
-            quantized=quantize == "int8",
-            extends=(encoder.fingerprint,),
-        ).write(draft)
+    with folder_in_the_making(folder) as draft:
+        if encoder.layer is None and can_compile(encoder.model.config.to_dict()):
+            _compile(encoder, draft, name, quantize)
+        else:
+            _trace(encoder, draft, name, quantize)
     return folder
+
+
+def _compile(encoder: HubEncoder, draft: Path, name: str, quantize: str) -> None:
+    """Build the graph ourselves: what that makes is faster than a traced one, and in int8 more exact."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = draft if quantize == "none" else Path(scratch)
+        encoder.model.config.save_pretrained(folder)
+        write_weights({name: tensor.cpu().numpy() for name, tensor in encoder.model.state_dict().items()}, folder)
+        encoder.tokenizer.save_pretrained(folder)
+        extends = (encoder.fingerprint,)
+        if quantize == "none":
+            finish_float32(folder, name, encoder.max_tokens, extends)
+        else:
+            write_int8(folder, draft, name, encoder.max_tokens, extends)
+
+
+def _trace(encoder: HubEncoder, draft: Path, name: str, quantize: str) -> None:
+    """Let torch's exporter find the graph of any other network."""
+    with tempfile.TemporaryDirectory() as scratch, _quiet():
+        exported = Path(scratch) / MODEL_FILE if quantize == "int8" else draft / MODEL_FILE
+        _export_network(encoder, exported)
+        if quantize == "int8":
+            _quantize(exported, draft / MODEL_FILE)
+    encoder.tokenizer.backend_tokenizer.save(str(draft / TOKENIZER_FILE))
+    Description(
+        name=name,
+        fingerprint=hashlib.sha256(f"{encoder.fingerprint} {quantize} {_RECIPE_VERSION}".encode()).hexdigest()[:32],
+        dim=encoder.dim,
+        max_tokens=encoder.max_tokens,
+        layout="padded",
+        input_names=_INPUTS,
+        output_name=_OUTPUT,
+        quantized=quantize == "int8",
+        extends=(encoder.fingerprint,),
+    ).write(draft)
 
 
 def check_request(folder: Path, quantize: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Sequence
@@ -25,6 +26,16 @@ _FIRST_POSITION = 2
 _UNUSED = "pooler."
 # How the last call padded and cut, not how a text is parted.
 _NOT_THE_TOKENIZER = ("truncation", "padding")
+# In one of these a transformers folder has its vocabulary.
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+    "spm.model",
+    "tokenizer.model",
+    "vocab.txt",
+    "vocab.json",
+)
 # What is computed with the weights. The rest of a config differs from one version of transformers to the next.
 _SETTINGS = (
     "model_type",
@@ -84,6 +95,46 @@ class HubEncoder:
         digest.update(f"layer={self.layer} max_tokens={self.max_tokens}".encode())
         return digest.hexdigest()[:32]
 
+    @cached_property
+    def frame(self) -> tuple[int, int]:
+        """How many marks the tokenizer puts before a text, and behind it."""
+        is_mark = self._tokenize(["a"])["special_tokens_mask"][0]
+        before = is_mark.index(0)
+        return before, is_mark[::-1].index(0)
+
+    @property
+    def unknown_id(self) -> int:
+        """The id of a token that the vocabulary lacks, or of any mark where it lacks none."""
+        found = self.tokenizer.unk_token_id
+        return int(self.tokenizer.pad_token_id if found is None else found)
+
+    def token_ids(self, texts: Sequence[str], limit: int) -> list[NDArray[np.int64]]:
+        """Return the ids of every text, frame included, of at most `limit` tokens."""
+        if not texts:  # transformers refuses an empty batch
+            return []
+        rows = self.tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
+        return [np.array(row, dtype=np.int64) for row in rows]
+
+    def fresh_model(self, dropout: float) -> Any:
+        """Return a copy of the network for training.
+
+        The weights of attention are not dropped: it gains nothing here, and keeps torch from its fastest kernel.
+        """
+        model = copy.deepcopy(self.model)
+        if getattr(model, "pooler", None) is not None:
+            model.pooler = None  # no part of any token's vector
+        for name, module in model.named_modules():
+            if isinstance(module, self._torch.nn.Dropout):
+                module.p = 0.0 if name.endswith("attention.self.dropout") else dropout
+        return model
+
+    def with_model(self, model: Any) -> HubEncoder:
+        """Return this encoder with another network of the same shape."""
+        twin = copy.copy(self)
+        twin.__dict__.pop("fingerprint", None)  # it was computed of the old one
+        twin.model = model
+        return twin
+
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Count subwords, frame included, as the network will pad them."""
         if not texts:  # transformers refuses an empty batch
@@ -137,6 +188,9 @@ def _import_torch() -> Any:
 
 def _load(source: str, *, is_folder: bool) -> tuple[Any, Any]:
     """Load from the folder or the local cache first; ask the hub only for a name that is not there yet."""
+    if is_folder and not any((Path(source) / name).is_file() for name in _TOKENIZER_FILES):
+        # transformers would make up a tokenizer without a vocabulary.
+        raise EncoderError(f"{source} has no tokenizer: put the {_TOKENIZER_FILES[0]} of its model there")
     try:
         tokenizer, model = _from_pretrained(source, local_files_only=True)
     except Exception as error:  # transformers, tokenizers and safetensors each raise types of their own

@@ -175,7 +175,7 @@ def _objective(trial: optuna.Trial, bench: Bench) -> float:
             raise optuna.TrialPruned
 
     try:
-        state = fit_parts(bench.parts, bench.encoder, config, on_epoch)
+        state = fit_parts(bench.parts, bench.encoder, config, on_epoch).state
     except TrainingError as error:  # a learning rate may be too high
         trial.set_user_attr("reason", str(error))
         raise optuna.TrialPruned from error

@@ -1,0 +1,220 @@
+"""Trains an encoder together with its head, and writes the encoder that came of it to a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from emoglot.config import Config
+from emoglot.encoders.base import Ragged, splits_of
+from emoglot.encoders.hub import HubEncoder
+from emoglot.errors import UsageError
+from emoglot.features import FeatureCache, Progress, extract_features
+from emoglot.head import Head, make_head
+from emoglot.train import Inputs
+
+# A gradient that is longer points at an odd batch, not at a better network.
+_LARGEST_GRADIENT = 1.0
+_FINAL_RATE = 0.02  # of the learning rate, in the last steps
+
+
+@dataclass(frozen=True)
+class TokenIds:
+    """The token ids of a list of texts, row by row, with the marks that frame each text."""
+
+    rows: tuple[NDArray[np.int64], ...]
+    frame: int  # tokens of a text that are no part of it
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of tokens of every text, frame included."""
+        return np.array([len(row) for row in self.rows], dtype=np.int64)
+
+    @property
+    def rows_with_tokens(self) -> NDArray[np.int64]:
+        """The rows that have a token besides the frame."""
+        return np.flatnonzero(self.lengths > self.frame)
+
+    def select(self, rows: NDArray[np.int64]) -> TokenIds:
+        """Keep some rows, in the order given."""
+        return TokenIds(tuple(self.rows[row] for row in rows), self.frame)
+
+    def pad(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return a batch (rows, longest) and the true lengths; what is masked is never read, so any id will do."""
+        lengths = np.array([len(self.rows[row]) for row in rows], dtype=np.int64)
+        batch = np.zeros((len(rows), int(lengths.max(initial=0))), dtype=np.int64)
+        for slot, row in enumerate(rows):
+            batch[slot, : lengths[slot]] = self.rows[row]
+        return batch, lengths
+
+
+def read_inputs(
+    encoder: HubEncoder, texts: Sequence[str], config: Config, cache: FeatureCache | None, progress: Progress | None
+) -> Inputs:
+    """Return what the trained layers read: token ids, or the output of the frozen layers, computed once."""
+    settings = config.fine_tune
+    check_layers(encoder, settings.frozen_layers)
+    if settings.frozen_layers:
+        lower = LowerLayers(encoder, settings.frozen_layers, settings.max_tokens)
+        return extract_features(lower, texts, cache.beside(lower) if cache else None, progress)
+    limit = min(settings.max_tokens, encoder.max_tokens)
+    return TokenIds(tuple(encoder.token_ids(texts, limit)), sum(encoder.frame))
+
+
+def check_layers(encoder: HubEncoder, frozen: int) -> None:
+    """Refuse to freeze layers of a network whose layers we can't take apart, or all of them."""
+    if not frozen:
+        return
+    layers = _layers(encoder.model)
+    if layers is None:
+        raise UsageError(f"the layers of {encoder.name} can't be frozen one by one: set fine_tune.frozen_layers=0")
+    if frozen >= len(layers):
+        raise UsageError(f"fine_tune.frozen_layers must leave one of {len(layers)} layers to train, got {frozen}")
+
+
+class LowerLayers:
+    """The lowest layers of an encoder as a frozen encoder of their own; the frame gets vectors, too."""
+
+    def __init__(self, encoder: HubEncoder, layers: int, max_tokens: int) -> None:
+        self._encoder, self._layers = encoder, layers
+        self._max_tokens = min(max_tokens, encoder.max_tokens)
+        self.name = f"{encoder.name}#{layers}"
+        self.fingerprint = f"{encoder.fingerprint}-lowest-{layers}-of-{self._max_tokens}"
+        self.dim = encoder.dim
+
+    def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Count subwords, frame included."""
+        return np.array([len(ids) for ids in self._encoder.token_ids(texts, self._max_tokens)], dtype=np.int64)
+
+    def encode(self, texts: Sequence[str]) -> Ragged:
+        """Run the layers over one padded batch."""
+        ids = TokenIds(tuple(self._encoder.token_ids(texts, self._max_tokens)), sum(self._encoder.frame))
+        padded, lengths = ids.pad(np.arange(len(texts)))
+        model = self._encoder.model
+        mask = np.arange(padded.shape[1]) < lengths[:, None]
+        with torch.inference_mode():
+            states = model(
+                input_ids=torch.from_numpy(padded).to(model.device),
+                attention_mask=torch.from_numpy(mask).long().to(model.device),
+                output_hidden_states=True,
+            ).hidden_states[self._layers]
+        vectors = states.float().cpu().numpy()[mask]
+        # Nobody asks where these tokens stand.
+        return Ragged(vectors, np.zeros((len(vectors), 2), np.int32), splits_of(lengths))
+
+
+class TunedNetwork(nn.Module):
+    """An encoder and its head: token ids, or the output of frozen layers, in; logits and attention out."""
+
+    def __init__(self, encoder: nn.Module, head: Head, frame: tuple[int, int]) -> None:
+        super().__init__()
+        self.encoder, self.head = encoder, head
+        self._before, self._after = frame
+
+    def forward(self, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Map a padded batch with its true lengths, frame included, to logits and attention."""
+        mask = torch.arange(inputs.shape[1], device=inputs.device) < lengths[:, None]
+        name = "inputs_embeds" if inputs.is_floating_point() else "input_ids"
+        states = self.encoder(**{name: inputs}, attention_mask=mask.long()).last_hidden_state
+        # (batch, tokens, dim), without the marks around the text, as the head will get it in prediction
+        logits, attention = self.head(states[:, self._before :], lengths - self._before - self._after)
+        return logits, attention
+
+
+class FineTuner:
+    """Trains an encoder and its head; a learner as `train.Learner` has it."""
+
+    largest_gradient: float | None = _LARGEST_GRADIENT
+
+    def __init__(self, encoder: HubEncoder, config: Config) -> None:
+        self._encoder, self._config = encoder, config
+        self.batches_per_step = config.fine_tune.accumulate
+
+    def make_network(self, labels: int) -> nn.Module:
+        """Return the pretrained encoder below a head with random weights."""
+        settings = self._config.fine_tune
+        model = self._encoder.fresh_model(settings.dropout)
+        if not settings.embeddings:
+            model.get_input_embeddings().requires_grad_(False)
+            if (embeddings := getattr(model, "embeddings", None)) is not None:
+                embeddings.requires_grad_(False)
+        if settings.frozen_layers:
+            model.embeddings = _Through()
+            model.encoder.layer = model.encoder.layer[settings.frozen_layers :]
+        return TunedNetwork(model, make_head(self._config.head, self._encoder.dim, labels), self._encoder.frame)
+
+    def make_optimiser(self, network: nn.Module, biases: Sequence[Tensor]) -> Optimizer:
+        """Return AdamW, whose learning rate falls from the head to the lowest layer."""
+        assert isinstance(network, TunedNetwork)
+        settings = self._config.fine_tune
+        head_rate = self._config.training.learning_rate
+        groups = [
+            *_groups(network.head, head_rate, settings.weight_decay),
+            {"params": list(biases), "lr": head_rate, "weight_decay": 0.0},
+        ]
+        layers = _layers(network.encoder) or []
+        in_layers = {id(tensor) for layer in layers for tensor in layer.parameters()}
+        for depth, layer in enumerate(layers):
+            rate = settings.learning_rate * settings.layer_decay ** (len(layers) - 1 - depth)
+            groups += _groups(layer, rate, settings.weight_decay)
+        # What lies outside of layers: embeddings below them, or all of a network that has none we know.
+        rate = settings.learning_rate * settings.layer_decay ** len(layers)
+        groups += _groups(network.encoder, rate, settings.weight_decay, without=in_layers)
+        return torch.optim.AdamW([group for group in groups if group["params"]], fused=True)
+
+    def rate(self, step: int, steps: int) -> float:
+        """Return the share of each learning rate: it rises in the first steps, then falls to the end."""
+        warm_up = max(1.0, self._config.fine_tune.warm_up * steps)
+        return min(1.0, (step + 1) / warm_up) * max(_FINAL_RATE, 1 - step / steps)
+
+    def drop(self, padded: Tensor, is_dropped: Tensor) -> Tensor:
+        """Return inputs in which some tokens are unknown; the frame may be among them, as nothing reads it alone."""
+        if padded.is_floating_point():
+            return padded * ~is_dropped[..., None]
+        return padded.masked_fill(is_dropped, self._encoder.unknown_id)
+
+    def tuned_encoder(self, weights: Mapping[str, NDArray[np.float32]]) -> HubEncoder:
+        """Return the whole encoder, frozen layers included, with the weights that training came to."""
+        model = self._encoder.fresh_model(dropout=0.0)
+        frozen = self._config.fine_tune.frozen_layers
+        part, prefix = (model.encoder.layer[frozen:], "encoder.encoder.layer.") if frozen else (model, "encoder.")
+        trained = {
+            name.removeprefix(prefix): torch.from_numpy(array.copy())
+            for name, array in weights.items()
+            if name.startswith(prefix)
+        }
+        found = part.load_state_dict(trained, strict=False)
+        assert not found.unexpected_keys, found.unexpected_keys
+        return self._encoder.with_model(model.eval())
+
+
+class _Through(nn.Module):
+    """Stands for the layers below that were run before: hands on what it is given."""
+
+    def forward(self, *_: Any, inputs_embeds: Tensor, **__: Any) -> Tensor:
+        return inputs_embeds
+
+
+def _layers(model: nn.Module) -> Any:
+    """Return the layers of a BERT or one of its kin, lowest first; None for other networks."""
+    layers = getattr(getattr(model, "encoder", None), "layer", None)
+    return layers if isinstance(layers, nn.ModuleList) else None
+
+
+def _groups(module: nn.Module, rate: float, decay: float, without: Collection[int] = ()) -> list[dict[str, Any]]:
+    """Return the trained parameters in two groups: matrices, which decay, and biases and norms, which do not."""
+    parameters = [tensor for tensor in module.parameters() if tensor.requires_grad and id(tensor) not in without]
+    return [
+        {"params": [tensor for tensor in parameters if tensor.ndim > 1], "lr": rate, "weight_decay": decay},
+        {"params": [tensor for tensor in parameters if tensor.ndim <= 1], "lr": rate, "weight_decay": 0.0},
+    ]

@@ -1,0 +1,338 @@
+"""Fine-tuning: encoder and head learn together, can be interrupted anywhere, and predict without torch."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+import emoglot
+from emoglot.config import Config
+from emoglot.data.dataset import Dataset, concatenate
+from emoglot.encoders import load_encoder, load_trainable
+from emoglot.encoders.export import export_encoder
+from emoglot.encoders.hub import HubEncoder
+from emoglot.encoders.onnx import OnnxEncoder
+from emoglot.errors import EncoderError, TrainingError, UsageError
+from emoglot.finetune import FineTuner, TokenIds, TunedNetwork, read_inputs
+from emoglot.fit import fit_parts, prepare
+from emoglot.model import EmotionClassifier
+from emoglot.train import Labelled, Trainer, find_device
+from tests.conftest import make_dataset
+
+# A network of two layers of 32 numbers learns our sentences by heart in a second or two.
+QUICK_TUNING = Config.for_fine_tuning().override(
+    {
+        "training.max_epochs": 8,
+        "training.batch_size": 8,
+        "training.learning_rate": 0.01,
+        "fine_tune.learning_rate": 3e-3,
+        "wide.buckets": 512,
+    }
+)
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def encoder(xlmr_folder: Path) -> HubEncoder:
+    return load_trainable(xlmr_folder)
+
+
+def tune(encoder: HubEncoder, data: Dataset, config: Config = QUICK_TUNING, **arguments) -> EmotionClassifier:
+    return EmotionClassifier(encoder, config=config, **arguments).fit_datasets(data)
+
+
+@pytest.fixture(scope="module")
+def tuned(encoder: HubEncoder) -> EmotionClassifier:
+    return tune(encoder, make_dataset())
+
+
+def encoder_weights(model: EmotionClassifier) -> dict[str, np.ndarray]:
+    assert isinstance(model.encoder, OnnxEncoder)
+    return load_file(model.encoder.folder / "model.safetensors")
+
+
+def test_encoder_and_head_learn_together(tuned: EmotionClassifier, encoder: HubEncoder) -> None:
+    history = tuned.state.training["history"]
+    assert history[-1]["loss"] < history[0]["loss"] * 0.75
+    before = {name: tensor.numpy() for name, tensor in encoder.model.state_dict().items()}
+    after = encoder_weights(tuned)
+    assert all(np.array_equal(after[name], before[name]) for name in after if name.startswith("embeddings."))
+    assert not any(np.array_equal(after[name], before[name]) for name in after if name.endswith("query.weight"))
+
+
+def test_what_is_trained_is_what_predicts(encoder: HubEncoder) -> None:
+    """The scores of the exported model are those of the network in torch, scaled by calibration alone."""
+    data = make_dataset()
+    parts = prepare(encoder, data, None, QUICK_TUNING, None)
+    fitted = fit_parts(parts, encoder, QUICK_TUNING)
+    part = parts.stopping.read_by(fitted.encoder)
+    learner = FineTuner(encoder, QUICK_TUNING)
+    network = learner.make_network(len(data.labels)).eval()
+    trained = {f"encoder.{name}": torch.from_numpy(array) for name, array in encoder_weights_of(fitted.encoder).items()}
+    trained |= {f"head.{name}": torch.from_numpy(array) for name, array in fitted.state.weights.items()}
+    assert not network.load_state_dict(trained, strict=False).missing_keys
+    padded, lengths = (torch.from_numpy(array) for array in parts.stopping.inputs.pad(np.arange(len(part.texts))))
+    expected = torch.sigmoid(network(padded, lengths)[0]).detach().numpy()
+    classifier = EmotionClassifier._from_state(fitted.state, fitted.encoder)
+    # Vectors are kept in half precision between encoder and head.
+    np.testing.assert_allclose(classifier.predict_proba(part.data.texts), expected, atol=2e-3)
+
+
+def encoder_weights_of(encoder: OnnxEncoder) -> dict[str, np.ndarray]:
+    return load_file(encoder.folder / "model.safetensors")
+
+
+def test_a_saved_model_contains_its_encoder_and_predicts_without_torch(
+    tuned: EmotionClassifier, tmp_path: Path
+) -> None:
+    folder = tuned.save(tmp_path / "model")
+    texts = ["I am so happy", "¡Qué miedo me da la noche!", "", "أنا خائف"]
+    expected = tuned.predict_proba(texts)
+    np.testing.assert_array_equal(emoglot.load(folder).predict_proba(texts), expected)
+    program = (
+        "import sys, json; sys.modules['torch'] = sys.modules['transformers'] = None\n"
+        "import emoglot; print(json.dumps(emoglot.load(sys.argv[1]).predict_proba(json.loads(sys.argv[2])).tolist()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(folder), json.dumps(texts)], capture_output=True, text=True, check=True
+    )
+    np.testing.assert_array_equal(np.array(json.loads(done.stdout), dtype=np.float32), expected)
+    assert "part of this folder" in (folder / "README.md").read_text(encoding="utf-8")
+    # It can be saved over itself, and over another model.
+    emoglot.load(folder).save(folder)
+    np.testing.assert_array_equal(emoglot.load(folder).predict_proba(texts), expected)
+
+
+def test_the_encoder_of_a_model_can_be_tuned_further(tuned: EmotionClassifier, tmp_path: Path) -> None:
+    folder = tuned.save(tmp_path / "model")
+    config = QUICK_TUNING.override({"training.max_epochs": 1, "fine_tune.learning_rate": 1e-8})
+    again = tune(load_trainable(folder / "encoder"), make_dataset(), config)
+    before, after = encoder_weights(tuned), encoder_weights(again)
+    assert max(np.abs(before[name] - after[name]).max() for name in before) < 1e-4
+
+
+@pytest.mark.parametrize("change", ["encoder/encoder.json", "encoder/model.safetensors", "encoder/tokenizer.json"])
+def test_an_altered_encoder_is_noticed(tuned: EmotionClassifier, tmp_path: Path, change: str) -> None:
+    folder = tuned.save(tmp_path / "model")
+    content = (folder / change).read_bytes()
+    (folder / change).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(emoglot.EmoglotError, match=r"altered|not those it was made with"):
+        emoglot.load(folder)
+
+
+def test_same_seed_same_weights(encoder: HubEncoder, tuned: EmotionClassifier) -> None:
+    again = tune(encoder, make_dataset())
+    assert again.state.encoder_fingerprint == tuned.state.encoder_fingerprint
+    other = tune(encoder, make_dataset(), QUICK_TUNING.override({"training.seed": 1}))
+    assert other.state.encoder_fingerprint != tuned.state.encoder_fingerprint
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from tests.test_finetune import run_with_checkpoint
+run_with_checkpoint(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+KILLED_BATCHES = 13  # of an epoch
+
+
+def run_with_checkpoint(xlmr: Path, checkpoint: Path) -> EmotionClassifier:
+    """Train with steps of two batches, saved after every step."""
+    config = QUICK_TUNING.override({"fine_tune.accumulate": 2, "training.max_epochs": 3})
+    model = EmotionClassifier(load_trainable(xlmr), config=config, device="cpu")
+    return model.fit_datasets(make_dataset(8), checkpoint=checkpoint, checkpoint_seconds=0.0)
+
+
+def test_killed_in_the_middle_of_an_epoch_it_goes_on_to_the_same_weights(xlmr_folder: Path, tmp_path: Path) -> None:
+    whole = run_with_checkpoint(xlmr_folder, tmp_path / "whole.run")
+    checkpoint = tmp_path / "killed.run"
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(xlmr_folder), str(checkpoint)]) as process:
+        while process.poll() is None and _batches_done(checkpoint) < 4:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
+    done = _batches_done(checkpoint)
+    assert 0 < done < 3 * KILLED_BATCHES
+    assert done % KILLED_BATCHES, "it was to be killed in the middle of an epoch"
+    seen = run_with_checkpoint(xlmr_folder, checkpoint)
+    for name, array in encoder_weights(whole).items():
+        np.testing.assert_array_equal(encoder_weights(seen)[name], array)
+    losses = [[epoch["loss"] for epoch in model.state.training["history"]] for model in (whole, seen)]
+    assert losses[0] == losses[1]
+
+
+def _batches_done(checkpoint: Path) -> int:
+    if not checkpoint.exists():
+        return 0
+    from safetensors import safe_open
+
+    with safe_open(checkpoint, framework="np") as file:
+        return int(file.get_tensor("done")) + KILLED_BATCHES * len(json.loads(file.metadata()["history"]))
+
+
+def test_frozen_layers_stay_and_are_read_from_the_cache(encoder: HubEncoder, tmp_path: Path) -> None:
+    config = QUICK_TUNING.override({"fine_tune.frozen_layers": 1})
+    model = EmotionClassifier(encoder, config=config, cache=tmp_path).fit_datasets(make_dataset())
+    before = {name: tensor.numpy() for name, tensor in encoder.model.state_dict().items()}
+    after = encoder_weights(model)
+    changed = {name.split(".")[2] for name in after if not np.array_equal(after[name], before[name])}
+    assert changed == {"1"}  # the upper of two layers
+    assert [path.name for path in tmp_path.iterdir()] == [f"{encoder.fingerprint}-lowest-1-of-64-n1"]
+
+
+def test_the_output_of_frozen_layers_stands_in_for_them(encoder: HubEncoder) -> None:
+    texts = [text for text, *_ in zip(make_dataset().texts, range(5), strict=False)]
+    logits = []
+    for frozen in (0, 1):
+        config = QUICK_TUNING.override({"fine_tune.frozen_layers": frozen})
+        torch.manual_seed(0)
+        network = FineTuner(encoder, config).make_network(3).eval()
+        padded, lengths = read_inputs(encoder, texts, config, None, None).pad(np.arange(5))
+        tensor = torch.from_numpy(padded)
+        logits.append(network(tensor.float() if frozen else tensor, torch.from_numpy(lengths))[0])
+    torch.testing.assert_close(logits[0], logits[1], atol=1e-3, rtol=0)
+
+
+def test_embeddings_are_trained_on_request(encoder: HubEncoder) -> None:
+    config = QUICK_TUNING.override({"fine_tune.embeddings": True, "training.max_epochs": 1})
+    after = encoder_weights(tune(encoder, make_dataset(), config))
+    table = "embeddings.word_embeddings.weight"
+    assert not np.array_equal(after[table], encoder.model.state_dict()[table].numpy())
+
+
+def test_lower_layers_learn_more_slowly(encoder: HubEncoder) -> None:
+    config = QUICK_TUNING.override({"fine_tune.layer_decay": 0.5, "fine_tune.embeddings": True})
+    learner = FineTuner(encoder, config)
+    network = learner.make_network(5)
+    assert isinstance(network, TunedNetwork)
+    rate_of = {
+        id(tensor): (group["lr"], group["weight_decay"])
+        for group in learner.make_optimiser(network, []).param_groups
+        for tensor in group["params"]
+    }
+    rates = {name: rate_of.get(id(tensor)) for name, tensor in network.named_parameters()}
+    assert None not in rates.values()
+    assert rates["head.output.weight"] == (1e-2, 0.01)
+    assert rates["encoder.encoder.layer.1.output.dense.weight"] == (3e-3, 0.01)
+    assert rates["encoder.encoder.layer.1.output.dense.bias"] == (3e-3, 0.0)
+    assert rates["encoder.encoder.layer.0.output.dense.weight"] == (1.5e-3, 0.01)
+    assert rates["encoder.embeddings.word_embeddings.weight"] == (0.75e-3, 0.01)
+
+
+def test_learning_rates_rise_then_fall(encoder: HubEncoder) -> None:
+    learner = FineTuner(encoder, QUICK_TUNING.override({"fine_tune.warm_up": 0.1}))
+    rates = [learner.rate(step, 100) for step in range(100)]
+    assert int(np.argmax(rates)) == 9
+    assert np.all(np.diff(rates[:10]) > 0)
+    assert np.all(np.diff(rates[9:]) <= 0)
+    assert 0 < rates[0] <= 0.1
+    assert rates[-1] == 0.02
+
+
+def test_a_step_of_several_batches_takes_their_mean_gradient(encoder: HubEncoder) -> None:
+    data = make_dataset(1)
+    settings = {"fine_tune.dropout": 0.0, "head.dropout": 0.0, "loss.weighting": "uniform", "fine_tune.accumulate": 2}
+    config = QUICK_TUNING.override(settings)
+    labelled = Labelled(read_inputs(encoder, data.texts, config, None, None), data.targets, data.sources)
+    moved = []
+    for batches in ([np.arange(8), np.arange(8, 16)], [np.arange(16)]):
+        trainer = Trainer(FineTuner(encoder, config), labelled, config, CPU)
+        with torch.random.fork_rng():
+            trainer.start()
+            trainer._take_step(batches, epoch=1, first=0, count=2)
+        moved.append(trainer.weights())
+    for name, array in moved[0].items():
+        np.testing.assert_allclose(array, moved[1][name], atol=1e-5, err_msg=name)
+
+
+def test_int8_is_a_quarter_of_the_size_and_its_loss_is_measured(encoder: HubEncoder, tmp_path: Path) -> None:
+    model = tune(encoder, make_dataset(), quantize="int8")
+    measured = model.state.training["macro_f1_by_quantization"]
+    assert measured["int8"] == model.metrics_["overall"]["macro_f1"]
+    assert set(measured) == {"none", "int8"}
+    folder = model.save(tmp_path / "small")
+    assert not (folder / "encoder" / "model.safetensors").exists()
+    texts = ["I am so happy", "Se fue y no paro de llorar"]
+    np.testing.assert_array_equal(emoglot.load(folder).predict_proba(texts), model.predict_proba(texts))
+    alone = np.concatenate([model.predict_proba([text]) for text in texts])
+    np.testing.assert_allclose(alone, model.predict_proba(texts), atol=1e-6)
+
+
+def test_everything_else_works_as_with_a_frozen_encoder(encoder: HubEncoder) -> None:
+    """Masked labels, a bias for each dataset, n-grams, dropped tokens, another head."""
+    first = make_dataset()
+    second = replace(first.with_labels(("joy", "fear")), sources=("other",) * len(first))
+    config = QUICK_TUNING.override(
+        {"training.token_dropout": 0.1, "head.kind": "lstm", "head.hidden": 8, "training.single_choice": {"other": 0.5}}
+    )
+    model = tune(encoder, concatenate([first, second]), config, wide=True)
+    assert model.labels_ == first.labels
+    assert np.isfinite(model.predict_proba(first.texts)).all()
+    assert model.explain("I am so happy")
+
+
+def test_texts_are_cut_in_training_only(encoder: HubEncoder) -> None:
+    config = QUICK_TUNING.override({"fine_tune.max_tokens": 8})
+    inputs = read_inputs(encoder, ["happy day " * 20, "", "joy"], config, None, None)
+    assert isinstance(inputs, TokenIds)
+    assert inputs.lengths.tolist()[0] == 8
+    assert inputs.rows_with_tokens.tolist() == [0, 2]
+
+
+def test_what_can_not_be_trained_is_refused(encoder: HubEncoder, tmp_path: Path) -> None:
+    for name in ("tiny", "emoglot-small", load_encoder("tiny")):
+        with pytest.raises(EncoderError, match="is for prediction only and can't be trained: take e5-small"):
+            EmotionClassifier(name, fine_tune=True)
+    exported = export_encoder(encoder, tmp_path / "int8", "x", "int8")
+    with pytest.raises(EncoderError, match="is for prediction only"):
+        EmotionClassifier(exported, fine_tune=True)
+    with pytest.raises(EncoderError, match="emoglot encoders install e5-small"):
+        EmotionClassifier("e5-small", fine_tune=True)
+    with pytest.raises(UsageError, match=r"frozen_layers must leave one of 2 layers to train, got 2"):
+        tune(encoder, make_dataset(), QUICK_TUNING.override({"fine_tune.frozen_layers": 2}))
+    with pytest.raises(UsageError, match="quantize='int8' is for an encoder that is fine-tuned"):
+        EmotionClassifier("tiny", quantize="int8")
+    with pytest.raises(UsageError, match="a quantisation is one of none, int8, got 'int4'"):
+        EmotionClassifier(encoder, fine_tune=True, quantize="int4")
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [("tokenizer", "has no tokenizer: put the tokenizer.json"), ("model", "is not a readable transformers folder")],
+)
+def test_a_folder_without_a_tokenizer_or_weights_is_refused(
+    xlmr_folder: Path, tmp_path: Path, missing: str, message: str
+) -> None:
+    folder = shutil.copytree(xlmr_folder, tmp_path / "folder")
+    for path in folder.glob(f"{missing}*"):
+        path.unlink()
+    with pytest.raises(EncoderError, match=message):
+        EmotionClassifier(folder, fine_tune=True)
+
+
+def test_devices() -> None:
+    assert find_device("cpu") == CPU
+    assert find_device("auto").type in ("cpu", "cuda")
+    for name in ("toaster", "cuda:99", ""):
+        with pytest.raises(UsageError, match="a device is auto, cpu, or one that torch has here, got"):
+            find_device(name)
+
+
+def test_too_little_memory_is_told_with_a_way_out(encoder: HubEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forward(self: TunedNetwork, *_: object) -> None:
+        torch.empty(1 << 60)  # torch's own error, whatever it is
+
+    monkeypatch.setattr(TunedNetwork, "forward", forward)
+    with pytest.raises(TrainingError, match=r"memory.*lower training.batch_size"):
+        tune(encoder, make_dataset())
