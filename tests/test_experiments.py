@@ -372,3 +372,19 @@ def test_the_example_asks_for_trainings_of_the_paper():
     """So that a folder with the paper's results has its first seed already."""
     example = experiment.load(str(Path(__file__).parent.parent / "examples" / "weighting-seeds.toml"))
     assert set(example.trainings()) <= set(experiment.load("weighting").trainings())
+
+
+def test_a_row_may_fine_tune_the_encoder_where_that_can_be_trained(corpus, xlmr_folder, tmp_path):
+    path = tmp_path / "tuned.toml"
+    row = '\n[[rows]]\nname = "tuned"\nset = { "fine_tune.enabled" = true, "training.max_epochs" = 1 }\n'
+    head, _, _ = TABLE.partition('[[rows]]\nname = "own"')
+    path.write_text(head + row, encoding="utf-8")
+    tuned = experiment.read(path)
+    assert tuned.rows[1].training(tuned.columns[0]).config().head.kind == "attention"
+    for encoder, is_run in ((str(xlmr_folder), True), ("tiny", False)):
+        out = tmp_path / encoder.replace("/", "-")
+        reproduce([tuned], corpus, encoder, out, tmp_path / "features")
+        rows = {row["name"]: row for row in json.loads((out / "tuned.json").read_text(encoding="utf-8"))["rows"]}
+        assert rows["all"]["columns"]["both"]["seconds"] > 0
+        assert ("cuts" in rows["tuned"]["columns"]["both"]) == is_run
+        assert ("can't be trained" in rows["tuned"].get("not run", "")) != is_run

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.config import Config
-from emoglot.encoders import Encoder
+from emoglot.config import Config, FineTuneConfig, TrainingConfig
+from emoglot.encoders import Encoder, load_trainable
 from emoglot.errors import DataError
 from emoglot.experiments.corpus import Corpus
 from emoglot.experiments.experiment import CHOSEN, NETWORK, USUAL, Training
@@ -28,7 +28,7 @@ from emoglot.text import NORMALISATION_VERSION, normalise_text
 from emoglot.thresholds import apply_thresholds, choose_thresholds
 from emoglot.train import Epoch
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 USUAL_CUT = 0.5
 VALIDATION, TEST = "validation", "test"
 
@@ -63,27 +63,39 @@ class Bench:
     corpus: Corpus
     encoder: Encoder
     cache: FeatureCache
-    _parts: dict[int, Parts] = field(default_factory=dict)
+    _parts: dict[tuple[int, FineTuneConfig], Parts] = field(default_factory=dict)
 
     def key(self, cell: Cell) -> str:
         """Name a cell by all that its outcome depends on; cells of several experiments may be one."""
         training = cell.training
         facts: list[Any] = [FORMAT_VERSION, training.method, training.languages, cell.seed, self.corpus.fingerprint]
         if training.method == NETWORK:
-            facts += [cell.config().to_dict(), self.encoder.fingerprint]
+            # What differs from the defaults alone: a setting that a later version adds leaves old cells valid.
+            facts += [cell.config().differences(), self.encoder.fingerprint]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
 
-    def parts(self, seed: int) -> Parts:
-        """Split and encode the corpus; the parts of one seed are kept, as cells come seed by seed."""
-        if seed not in self._parts:
-            config = Config().override({"training.seed": seed})
-            parts = prepare(self.encoder, self.corpus.training, self.corpus.validation, config, self.cache)
-            self._parts = {seed: parts}
-        return self._parts[seed]
+    def encoder_for(self, config: Config) -> Encoder:
+        """Return the encoder in the form that these settings need."""
+        return self._trainable if config.fine_tune.enabled else self.encoder
 
-    def measured(self, seed: int) -> dict[str, Part]:
+    @cached_property
+    def _trainable(self) -> Encoder:
+        return load_trainable(self.encoder)
+
+    def parts(self, cell: Cell) -> Parts:
+        """Split and encode the corpus; the parts of one seed are kept, as cells come seed by seed."""
+        config = cell.config()
+        key = (cell.seed, config.fine_tune)
+        if key not in self._parts:
+            usual = replace(Config(), training=replace(TrainingConfig(), seed=cell.seed), fine_tune=config.fine_tune)
+            encoder = self.encoder_for(config)
+            parts = prepare(encoder, self.corpus.training, self.corpus.validation, usual, self.cache)
+            self._parts = {key: parts}
+        return self._parts[key]
+
+    def measured(self, cell: Cell) -> dict[str, Part]:
         """Give the rows that measure: those of validation that choose no threshold, and the test if there is one."""
-        found = {VALIDATION: self.parts(seed).stopping}
+        found = {VALIDATION: self.parts(cell).stopping}
         return found | ({TEST: self._test} if self._test else {})
 
     @cached_property
@@ -109,18 +121,17 @@ def measured_rows(corpus: Corpus, seed: int) -> NDArray[np.int64]:
 def run_cell(bench: Bench, cell: Cell, path: Path, on_epoch: Callable[[Epoch], None] = lambda epoch: None) -> None:
     """Train a cell and write what it decided; a network that was interrupted goes on from its checkpoint."""
     began = time.perf_counter()
-    parts = bench.parts(cell.seed)
-    own = Parts(*(_in_languages(part, cell.training.languages) for part in parts.all()))
+    own = Parts(*(_in_languages(part, cell.training.languages) for part in bench.parts(cell).all()))
     record: dict[str, Any] = {}
     if cell.training.method == NETWORK:
-        checkpoint = path.with_suffix(".checkpoint")
-        state = fit_parts(own, bench.encoder, cell.config(), on_epoch, checkpoint)
-        runtime = HeadRuntime(state.graph)
-        thresholds = state.thresholds
+        config, checkpoint = cell.config(), path.with_suffix(".checkpoint")
+        fitted = fit_parts(own, bench.encoder_for(config), config, on_epoch, checkpoint)
+        state, runtime, thresholds = fitted.state, HeadRuntime(fitted.state.graph), fitted.state.thresholds
         record = {name: state.training[name] for name in ("epochs", "best_epoch", "history")}
 
         def scores_of(part: Part) -> NDArray[np.float32]:
-            return score(runtime, state.wide, part.features, part.texts)
+            read = part.read_by(fitted.encoder) if config.fine_tune.enabled else part
+            return score(runtime, state.wide, read.features, read.texts)
     else:
         tuning = (own.stopping.texts, own.stopping.targets)
         scorer = fit_rival(cell.training.method, own.training.texts, own.training.targets, tuning, cell.seed)
@@ -130,7 +141,7 @@ def run_cell(bench: Bench, cell: Cell, path: Path, on_epoch: Callable[[Epoch], N
             return scorer(part.texts)
 
     decisions = {}
-    for name, part in bench.measured(cell.seed).items():
+    for name, part in bench.measured(cell).items():
         scores = scores_of(part)
         cuts = {CHOSEN: thresholds, USUAL: np.full(scores.shape[1], USUAL_CUT)}
         decisions[name] = {cut: _pack(apply_thresholds(scores, values)) for cut, values in cuts.items()}

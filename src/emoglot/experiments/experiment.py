@@ -37,7 +37,7 @@ class Training:
 
     def config(self) -> Config:
         """Give the method's settings with this training's differences."""
-        return Config().override(dict(self.settings))
+        return Config.from_settings(dict(self.settings))
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def make_report(
     experiment: Experiment,
     bench: Bench,
     outcomes: Mapping[Cell, Outcome],
-    missing: Mapping[str, str],
+    missing: Mapping[Training, str],
     seeds: int,
     facts: Mapping[str, Any],
 ) -> Report:
@@ -61,7 +61,12 @@ def make_report(
         for column in experiment.columns
         if (found := judge.measure(row, column, experiment.cuts, own))
     }
-    lacking = {row.name: missing[row.method] for row in experiment.rows if row.method in missing}
+    lacking = {
+        row.name: missing[training]
+        for row in experiment.rows
+        for column in experiment.columns
+        if (training := row.training(column)) and training in missing
+    }
     return Report(experiment, part, seeds, cells, lacking, facts)
 
 

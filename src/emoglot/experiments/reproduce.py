@@ -16,7 +16,7 @@ from typing import Any
 from emoglot._version import __version__
 from emoglot.errors import UsageError
 from emoglot.experiments.cell import Bench, Cell, read_outcome
-from emoglot.experiments.experiment import Experiment
+from emoglot.experiments.experiment import Experiment, Training
 from emoglot.experiments.plot import draw, label_counts
 from emoglot.experiments.report import make_report, to_json, to_markdown
 from emoglot.experiments.runner import Done, News, Place, plan, run_cells
@@ -50,10 +50,10 @@ def reproduce(
     trainings = [training for experiment in experiments for training in experiment.trainings()]
     cells = plan(bench, trainings, seeds, place.cells)
     total = len(set(cells.values()))  # rows that say the same in other words share a file
-    missing: dict[str, str] = {}
+    missing: dict[Training, str] = {}
     for count, done in enumerate(run_cells(place, cells, jobs, on_news), start=1):
         if done.missing:
-            missing[done.cell.training.method] = done.missing
+            missing[done.cell.training] = done.missing
         on_cell(done, count, total)
     outcomes = {cell: read_outcome(path, cell, len(bench.corpus.validation.labels)) for cell, path in _finished(cells)}
     facts = {"emoglot": __version__, **bench.facts()}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from emoglot.encoders import load_encoder
-from emoglot.errors import MissingExtraError
+from emoglot.errors import EncoderError
 from emoglot.experiments.cell import Bench, Cell, run_cell
 from emoglot.experiments.corpus import read_corpus
 from emoglot.features import FeatureCache
@@ -66,7 +66,7 @@ def _outcomes(futures: Mapping[Future[None], Cell]) -> Iterator[Done]:
         cell = futures[future]
         try:
             future.result()
-        except MissingExtraError as missing:
+        except EncoderError as missing:  # something is not installed, or the encoder can't be fine-tuned
             yield Done(cell, str(missing))
         else:
             yield Done(cell)
