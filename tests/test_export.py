@@ -146,16 +146,29 @@ def test_the_model_in_the_package(tmp_path):
     check(export_model(model, tmp_path / "exported"), model)
 
 
-def test_a_model_on_a_transformer(xlmr_folder, dataset, tmp_path, monkeypatch):
+def test_a_model_on_a_transformer(xlmr_folder, dataset, tmp_path):
     model = emoglot.EmotionClassifier(str(xlmr_folder), config=QUICK, cache=tmp_path / "cache").fit_datasets(dataset)
     folder = export_model(model, tmp_path / "exported")
     assert not (folder / "wide.safetensors").exists()
     check(folder, model)
-    # One whose graph would be too large for a file has its weights beside it.
+    assert weights_of(folder) == ["model.safetensors"]
+
+
+def weights_of(folder):
+    return json.loads((folder / "emoglot.json").read_text(encoding="ascii"))["encoder"]["weights"]
+
+
+def test_a_model_on_a_layer_of_a_transformer(xlmr_folder, dataset, tmp_path, monkeypatch):
+    """Its graph is found by torch; one too large for a file has its weights beside it."""
+    layer = f"{xlmr_folder}#1"
+    model = emoglot.EmotionClassifier(layer, config=QUICK, cache=tmp_path / "cache").fit_datasets(dataset)
+    folder = export_model(model, tmp_path / "exported")
+    check(folder, model)
+    assert weights_of(folder) == []
     monkeypatch.setattr("emoglot.encoders.export._is_large", lambda encoder: True)
     large = export_model(model, tmp_path / "large")
     check(large, model)
-    (weights,) = json.loads((large / "emoglot.json").read_text(encoding="ascii"))["encoder"]["weights"]
+    (weights,) = weights_of(large)
     assert {path.name for path in large.iterdir()} - {path.name for path in folder.iterdir()} == {weights}
 
 

@@ -89,8 +89,8 @@ def test_an_epoch_is_judged_on_the_stopping_rows_at_thresholds_of_the_others(par
     config = QUICK.override({"training.max_epochs": 1})
     trained = train_head(training, stopping, thresholding, config)
     runtime = HeadRuntime(compile_head(config.head, trained.weights))
-    thresholds = choose_thresholds(sigmoid(runtime.logits(thresholding.features)), thresholding.targets)
-    chosen = apply_thresholds(sigmoid(runtime.logits(stopping.features)), thresholds)
+    thresholds = choose_thresholds(sigmoid(runtime.logits(thresholding.inputs)), thresholding.targets)
+    chosen = apply_thresholds(sigmoid(runtime.logits(stopping.inputs)), thresholds)
     assert trained.history[0].macro_f1 == pytest.approx(macro_f1(stopping.targets, chosen), abs=1e-6)
 
 

@@ -156,8 +156,8 @@ def _normalisation() -> dict[str, Any]:
 
 
 def _beside(description: Description) -> set[str]:
-    """Name the files in which a large graph has its weights."""
-    return description.files.keys() - {MODEL_FILE, TOKENIZER_FILE}
+    """Name the files in which the graph has its weights, if not in itself; of the others, JSON is for torch."""
+    return {name for name in description.files if name != MODEL_FILE and not name.endswith(".json")}
 
 
 def _encoder(description: Description) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from emoglot.wide import WideChannel, fit_wide, match_spread
 
 try:
     from emoglot.checkpoint import SECONDS, Checkpoint
+    from emoglot.encoders.export import check_exportable, export_encoder
     from emoglot.encoders.hub import HubEncoder
     from emoglot.finetune import FineTuner, read_inputs
     from emoglot.graph import compile_head
@@ -166,6 +167,7 @@ def fit_parts(
 def _make_learner(encoder: Encoder, config: Config) -> Learner:
     if config.fine_tune.enabled:
         assert isinstance(encoder, HubEncoder)
+        check_exportable(encoder)
         return FineTuner(encoder, config)
     return HeadLearner(config, encoder.dim)
 
@@ -174,8 +176,6 @@ def _finish_tuned(
     trained: Trained, learner: FineTuner, parts: Parts, channel: WideChannel | None, config: Config, quantize: str
 ) -> Fitted:
     """Export the encoder that was trained, and measure the model with what was exported."""
-    from emoglot.encoders.export import export_encoder
-
     scratch = Path(tempfile.mkdtemp(prefix="emoglot-"))
     tuned = learner.tuned_encoder(trained.weights)
     name = f"{tuned.name}, fine-tuned"

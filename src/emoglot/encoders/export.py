@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import logging
 import tempfile
 import warnings
@@ -28,11 +29,21 @@ def export_encoder(encoder: HubEncoder, folder: Path, name: str, quantize: str =
     """Write the encoder's network, tokenizer and description to a folder."""
     check_request(folder, quantize)
     with folder_in_the_making(folder) as draft:
-        if encoder.layer is None and can_compile(encoder.model.config.to_dict()):
+        if _is_compiled(encoder):
             _compile(encoder, draft, name, quantize)
         else:
             _trace(encoder, draft, name, quantize)
     return folder
+
+
+def check_exportable(encoder: HubEncoder) -> None:
+    """Refuse an encoder for whose export something is not installed, before it is trained for hours."""
+    if not _is_compiled(encoder) and importlib.util.find_spec("onnxscript") is None:
+        raise MissingExtraError("onnxscript", "export", f"exporting {encoder.name}")
+
+
+def _is_compiled(encoder: HubEncoder) -> bool:
+    return encoder.layer is None and can_compile(encoder.model.config.to_dict())
 
 
 def _compile(encoder: HubEncoder, draft: Path, name: str, quantize: str) -> None:
