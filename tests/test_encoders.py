@@ -434,7 +434,7 @@ def changed_copy(folder: Path, target: Path, **changes: Any) -> Path:
         {"input_names": [{}, []]},
         {"output_name": "nothing"},
         {"output_name": {}},
-        {"quantized": "no"},
+        {"one_by_one": "no"},
     ],
     ids=str,
 )

@@ -109,7 +109,7 @@ def test_the_description_tells_what_was_extended(folder, tokenizer, table, tmp_p
     write_pieces(tmp_path / "later", "later", tokenizer, table, extends=("one", "two"))
     assert Description.read(tmp_path / "later").extends == ("one", "two")
     described = Description.read(folder)
-    assert (described.name, described.dim, described.extends, described.quantized) == ("pieces", DIM, (), False)
+    assert (described.name, described.dim, described.extends, described.one_by_one) == ("pieces", DIM, (), False)
     described.write(folder)
     assert Description.read(folder) == described
 

@@ -73,7 +73,7 @@ def _write_encoder(encoder: Encoder, draft: Path, quantize: str) -> OnnxEncoder:
     """Take over an encoder that is ONNX already, or make one of it."""
     scratch = draft / "encoder"
     if isinstance(encoder, OnnxEncoder):
-        if quantize != "none" and not encoder.description.quantized:
+        if quantize != "none":
             raise UsageError(f"{encoder.name} is exported as it is: --quantize is for encoders of the hub")
         shutil.copytree(encoder.folder, scratch)
     else:
@@ -175,10 +175,12 @@ def _encoder(description: Description) -> dict[str, Any]:
         "inputs": list(description.input_names),
         "output": description.output_name,
         "meaning": layouts[description.layout],
-        "quantized": description.quantized,
+        "one_by_one": description.one_by_one,
         "then": "leave out the vectors of special tokens, and round the rest to float16, as the head was trained on"
         + (
-            "; run each text by itself, since int8 activations are scaled to the batch" if description.quantized else ""
+            "; run each text by itself, since int8 activations are scaled to the batch"
+            if description.one_by_one
+            else ""
         ),
     }
 

@@ -72,6 +72,6 @@ def _describe(
         layout="padded",
         input_names=INPUTS,
         output_name=OUTPUT,
-        quantized=False,
+        one_by_one=False,
         extends=tuple(extends),
     ).write(folder)

@@ -76,7 +76,7 @@ def _trace(encoder: HubEncoder, draft: Path, name: str, quantize: str) -> None:
         layout="padded",
         input_names=_INPUTS,
         output_name=_OUTPUT,
-        quantized=quantize == "int8",
+        one_by_one=quantize == "int8",
         extends=(encoder.fingerprint,),
     ).write(draft)
 

@@ -46,7 +46,7 @@ class Description:
     layout: str  # "padded": ids and mask (texts, tokens); "ragged": ids (tokens,) and row splits (texts + 1,)
     input_names: tuple[str, str]
     output_name: str
-    quantized: bool
+    one_by_one: bool  # whether neighbours in a batch would change a text's vectors, so that each is read by itself
     files: dict[str, str] = field(default_factory=dict)  # the SHA-256 of every other file, by name
     version: int = FORMAT_VERSION
     # Fingerprints of encoders in whose place it can be used: what it was exported from, or what it adds pieces to.
@@ -84,7 +84,7 @@ class Description:
             "layout": self.layout in LAYOUTS,
             "input_names": isinstance(self.input_names, list | tuple) and [*map(type, self.input_names)] == [str, str],
             "output_name": isinstance(self.output_name, str),
-            "quantized": isinstance(self.quantized, bool),
+            "one_by_one": isinstance(self.one_by_one, bool),
             "files": isinstance(self.files, dict) and {MODEL_FILE, TOKENIZER_FILE} <= self.files.keys(),
             "extends": isinstance(self.extends, tuple) and all(isinstance(item, str) for item in self.extends),
             "version": type(self.version) is int and self.version > 0,
@@ -97,8 +97,8 @@ class Description:
 class OnnxEncoder:
     """Runs an exported network without torch.
 
-    A network quantised to int8 scales its activations to whatever shares the batch, so its texts are read one at a
-    time, several at once in threads: a score never depends on its neighbours, and two threads lose little to a batch.
+    A network whose activations are scaled to whatever shares the batch, as those are that onnxruntime quantises, reads
+    texts one at a time, several at once in threads: a score never depends on its neighbours.
     """
 
     def __init__(self, folder: Path, name: str | None = None) -> None:
@@ -125,7 +125,7 @@ class OnnxEncoder:
     @property
     def runs_beside_itself(self) -> bool:
         """Whether several calls at once gain something: where texts are padded, one call takes all cores."""
-        return self.description.quantized or self.description.layout == "ragged"
+        return self.description.one_by_one or self.description.layout == "ragged"
 
     @property
     def fingerprint(self) -> str:
@@ -145,7 +145,7 @@ class OnnxEncoder:
     @property
     def is_table(self) -> bool:
         """Whether it reads each piece by itself, as those do that `emoglot distill` makes."""
-        return self.description.layout == "ragged" and not self.description.quantized
+        return self.description.layout == "ragged" and not self.description.one_by_one
 
     def table(self) -> NDArray[np.float32]:
         """Give the vector of every piece of such an encoder."""
@@ -163,7 +163,7 @@ class OnnxEncoder:
         encodings = self._tokenizer.encode_batch(list(texts))
         if not encodings:
             return Ragged.join([], self.dim)
-        if not self.description.quantized or len(encodings) == 1:  # threads cost more than one text does
+        if not self.description.one_by_one or len(encodings) == 1:  # threads cost more than one text does
             return self._run(encodings)
         with ThreadPoolExecutor(self._threads) as pool:
             return Ragged.join(list(pool.map(lambda encoding: self._run([encoding]), encodings)), self.dim)

@@ -133,7 +133,7 @@ def write_pieces(
             layout="ragged",
             input_names=(_IDS, _SPLITS),
             output_name=_VECTORS,
-            quantized=False,  # its activations are not: a vector never depends on its neighbours
+            one_by_one=False,
             extends=tuple(extends),
         ).write(draft)
 
