@@ -41,7 +41,7 @@ def our_steps(data: Path, steps: int, root: Path) -> float:
     from emoglot.encoders import load_trainable
     from emoglot.finetune import FineTuner, read_inputs
     from emoglot.text import normalise_text
-    from emoglot.train import Labelled, Trainer
+    from emoglot.trainer import Labelled, Trainer
 
     training = tweets(data, "train")
     config = Config.for_fine_tuning()

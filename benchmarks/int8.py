@@ -27,7 +27,7 @@ from emoglot.fit import split_rows
 from emoglot.metrics import macro_f1
 from emoglot.model import EmotionClassifier
 from emoglot.text import normalise_text
-from emoglot.train import pooled_batches
+from emoglot.trainer import pooled_batches
 from examples.tiny_xlmr import make_xlmr
 
 SHAPE = {"vocabulary": 8000, "hidden": 128, "layers": 4, "heads": 4}

@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.training import DIM, ROWS, make_labelled
 from emoglot.config import Config
-from emoglot.train import HeadLearner, Labelled, Trainer
+from emoglot.trainer import HeadLearner, Labelled, Trainer
 
 SHARE = 4
 

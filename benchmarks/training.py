@@ -25,7 +25,7 @@ from torch.utils.data import DataLoader, Dataset
 from emoglot.config import Config, LossConfig
 from emoglot.features import Features, Segment
 from emoglot.loss import DynamicWeighting, total_loss
-from emoglot.train import HeadLearner, Labelled, Trainer
+from emoglot.trainer import HeadLearner, Labelled, Trainer
 
 ROWS, DIM, LABELS, BATCH = 12_677, 512, 11, 32
 

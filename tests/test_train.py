@@ -18,7 +18,8 @@ from emoglot.errors import TrainingError, UsageError
 from emoglot.features import extract_features
 from emoglot.graph import compile_head
 from emoglot.runtime import HeadRuntime
-from emoglot.train import Labelled, Trained, pooled_batches, train_head
+from emoglot.train import Trained, train_head
+from emoglot.trainer import Labelled, pooled_batches
 from tests.conftest import QUICK, make_dataset
 
 

@@ -18,7 +18,7 @@ from emoglot.encoders.hub import HubEncoder
 from emoglot.errors import UsageError
 from emoglot.features import FeatureCache, Progress, extract_features
 from emoglot.head import Head, make_head
-from emoglot.train import Inputs
+from emoglot.trainer import Inputs
 
 # A gradient that is longer points at an odd batch, not at a better network.
 _LARGEST_GRADIENT = 1.0

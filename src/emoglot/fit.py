@@ -37,7 +37,8 @@ try:
     from emoglot.encoders.hub import HubEncoder
     from emoglot.finetune import FineTuner, read_inputs
     from emoglot.graph import compile_head
-    from emoglot.train import Epoch, HeadLearner, Inputs, Labelled, Learner, Trained, train
+    from emoglot.train import Epoch, Trained, train
+    from emoglot.trainer import HeadLearner, Inputs, Labelled, Learner
 except ImportError as missing:
     raise MissingExtraError(missing.name or "torch", "train", "training") from missing
 

@@ -1,76 +1,24 @@
-"""Trains a network: dynamic class weights, early stopping on macro-F1, the best epoch's weights kept."""
+"""Trains a network: early stopping on macro-F1, the best epoch's weights kept, going on from a checkpoint."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch import Tensor
 
-from emoglot.checkpoint import Checkpoint, optimiser_tensors, restore_optimiser, under
+from emoglot.checkpoint import Checkpoint, under
 from emoglot.config import Config
 from emoglot.errors import TrainingError, UsageError
-from emoglot.features import Features, length_sorted_batches
-from emoglot.head import make_head
-from emoglot.labels import Targets
-from emoglot.loss import DynamicWeighting, Weighting, make_weighting, total_loss
+from emoglot.features import Features
 from emoglot.metrics import macro_f1
 from emoglot.thresholds import choose_thresholds, decide
-
-# Batches are cut from pools of this many batches' rows sorted by length: little padding, yet ever new company.
-POOL_BATCHES = 32
-# Padded tokens in one forward pass without gradients.
-SCORING_BUDGET = 8192
-
-
-class Inputs(Protocol):
-    """Many texts in the form that a network reads: token vectors, or token ids."""
-
-    def __len__(self) -> int:
-        """Count the texts."""
-        ...
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """The number of tokens of every text."""
-        ...
-
-    @property
-    def rows_with_tokens(self) -> NDArray[np.int64]:
-        """The rows that have a token."""
-        ...
-
-    def select(self, rows: NDArray[np.int64]) -> Inputs:
-        """Keep some rows, in the order given."""
-        ...
-
-    def pad(self, rows: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return a padded batch and the true lengths."""
-        ...
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """Texts in the form that a network reads, with what is known of their labels."""
-
-    inputs: Inputs
-    targets: Targets
-    sources: tuple[str, ...]  # the dataset of every row
-
-    def __len__(self) -> int:
-        return len(self.sources)
-
-    def with_tokens(self) -> Labelled:
-        """Leave out texts without tokens."""
-        rows = self.inputs.rows_with_tokens
-        return Labelled(self.inputs.select(rows), self.targets[rows], tuple(self.sources[row] for row in rows))
+from emoglot.trainer import HeadLearner, Labelled, Learner, Trainer
 
 
 @dataclass(frozen=True)
@@ -90,57 +38,6 @@ class Trained:
     weights: dict[str, NDArray[np.float32]]
     history: tuple[Epoch, ...]
     best_epoch: int
-
-
-class Learner(Protocol):
-    """What is trained, and how: a head on frozen vectors, or an encoder together with its head."""
-
-    batches_per_step: int
-    largest_gradient: float | None  # a longer one is shortened
-
-    def make_network(self, labels: int) -> nn.Module:
-        """Return a network that maps padded inputs and true lengths to logits and attention."""
-        ...
-
-    def make_optimiser(self, network: nn.Module, biases: Sequence[Tensor]) -> Optimizer:
-        """Return what moves the network's parameters and the biases of datasets."""
-        ...
-
-    def rate(self, step: int, steps: int) -> float:
-        """Return the share of each learning rate that a step takes."""
-        ...
-
-    def drop(self, padded: Tensor, is_dropped: Tensor) -> Tensor:
-        """Return inputs without the tokens to drop (batch, tokens)."""
-        ...
-
-
-class HeadLearner:
-    """Trains a head on the vectors of a frozen encoder, as the paper does."""
-
-    batches_per_step = 1
-    largest_gradient: float | None = None
-
-    def __init__(self, config: Config, dim: int) -> None:
-        self._config, self._dim = config, dim
-
-    def make_network(self, labels: int) -> nn.Module:
-        """Return a head with random weights."""
-        return make_head(self._config.head, self._dim, labels)
-
-    def make_optimiser(self, network: nn.Module, biases: Sequence[Tensor]) -> Optimizer:
-        """Return Adam over all parameters."""
-        settings = self._config.training
-        parameters = [*network.parameters(), *biases]
-        return torch.optim.Adam(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
-
-    def rate(self, step: int, steps: int) -> float:
-        """Return 1: the learning rate stays as it is."""
-        return 1.0
-
-    def drop(self, padded: Tensor, is_dropped: Tensor) -> Tensor:
-        """Return vectors of which some are zeros."""
-        return padded * ~is_dropped[..., None]
 
 
 def train_head(
@@ -249,170 +146,6 @@ def _resume(trainer: Trainer, state: dict[str, Tensor], history: list[dict[str, 
     best = max(epochs, key=lambda epoch: (epoch.macro_f1, -epoch.number), default=None)
     weights = {name: tensor.numpy() for name, tensor in under("best.", state).items()}
     return Trained(weights, epochs, best.number if best else 0)
-
-
-class Trainer:
-    """A network with its optimiser, its class weights and a bias for each dataset.
-
-    Annotators of one dataset say "trust" or "anger" sooner than those of another. Each dataset has a bias of its own on
-    the logits, which takes this up in training and is left out when the network is measured and used.
-    """
-
-    def __init__(self, learner: Learner, training: Labelled, config: Config, device: torch.device) -> None:
-        self._learner, self._training, self._config, self._device = learner, training, config, device
-        names, self._source_of = np.unique(training.sources, return_inverse=True)
-        self._source_count = len(names)
-        self._zero_weights = self._weights_of_zeros(names.tolist())
-        # Of the current epoch: how many batches are done, the loss of each, and the seconds before a resumption.
-        self._done, self._losses, self._seconds_before = 0, [0.0] * 0, 0.0
-
-    def _weights_of_zeros(self, names: list[str]) -> Tensor | None:
-        """Return how much the absence of a label counts in each dataset, unless it does so fully in all."""
-        weights = self._config.training.single_choice
-        if unknown := weights.keys() - set(names):
-            raise UsageError(
-                f"training.single_choice names datasets among {', '.join(names)}, got {', '.join(sorted(unknown))}"
-            )
-        return torch.tensor([weights.get(name, 1.0) for name in names]) if weights else None
-
-    def start(self, weights: Mapping[str, NDArray[np.float32]] | None = None) -> None:
-        """Draw the initial weights, or take them over; everything random after this follows from the seed."""
-        torch.manual_seed(self._config.training.seed)
-        width = self._training.targets.shape[1]
-        self._network = self._learner.make_network(width).to(self._device)
-        if weights is not None:
-            given = {name: torch.from_numpy(array.copy()) for name, array in weights.items()}
-            found = self._network.load_state_dict(given, strict=False)
-            assert not found.unexpected_keys, found.unexpected_keys
-        # From zero, so that they draw no random numbers; the only dataset's bias is simply the truth.
-        self._biases = torch.zeros(self._source_count, width, device=self._device, requires_grad=self._source_count > 1)
-        self._optimiser = self._learner.make_optimiser(
-            self._network, [self._biases] if self._biases.requires_grad else []
-        )
-        self._rates = [group["lr"] for group in self._optimiser.param_groups]
-        positives = (self._training.targets == 1).sum(axis=0)
-        self._weighting: Weighting = make_weighting(self._config.loss, positives)
-
-    def run_epoch(self, number: int, after_step: Callable[[], None] = lambda: None) -> float:
-        """Take all steps of an epoch that are not done yet, and return the mean loss of its batches."""
-        self._began = time.perf_counter()
-        self._network.train()
-        settings = self._config.training
-        order = np.random.default_rng((settings.seed, number)).permutation(len(self._training))
-        batches = list(pooled_batches(order, self._training.inputs.lengths, settings.batch_size))
-        for first in range(self._done, len(batches), self._learner.batches_per_step):
-            together = batches[first : first + self._learner.batches_per_step]
-            self._take_step(together, number, first, len(batches))
-            self._done += len(together)
-            after_step()
-        return float(np.mean(self._losses))
-
-    def end_epoch(self) -> float:
-        """Make ready for the next epoch, and return the seconds that this one took."""
-        seconds = self._seconds()
-        self._done, self._losses, self._seconds_before = 0, [], 0.0
-        return seconds
-
-    def _seconds(self) -> float:
-        return self._seconds_before + time.perf_counter() - self._began
-
-    def _take_step(self, batches: Sequence[NDArray[np.int64]], epoch: int, first: int, count: int) -> None:
-        """Move the parameters once, by the mean gradient of some batches, of which `first` is one of `count`."""
-        size = self._learner.batches_per_step
-        in_epoch, steps = first // size, -(-count // size)
-        rate = self._learner.rate((epoch - 1) * steps + in_epoch, self._config.training.max_epochs * steps)
-        for group, usual in zip(self._optimiser.param_groups, self._rates, strict=True):
-            group["lr"] = usual * rate
-        self._optimiser.zero_grad()
-        for batch in batches:
-            loss = self._loss(batch)
-            (loss / len(batches)).backward()  # type: ignore[no-untyped-call]
-            self._losses.append(float(loss.detach()))
-        if not np.isfinite(self._losses[-1]):
-            raise TrainingError(
-                f"the loss became {self._losses[-1]} in epoch {epoch}: lower training.learning_rate, "
-                f"which is {self._config.training.learning_rate:g}"
-            )
-        if self._learner.largest_gradient is not None:
-            nn.utils.clip_grad_norm_(self._network.parameters(), self._learner.largest_gradient)
-        self._optimiser.step()
-
-    def _loss(self, batch: NDArray[np.int64]) -> Tensor:
-        padded, lengths = self._pad(self._training.inputs, batch)
-        if dropout := self._config.training.token_dropout:
-            padded = self._learner.drop(padded, torch.rand(padded.shape[:2], device=self._device) < dropout)
-        logits, _ = self._network(padded, lengths)
-        sources = torch.from_numpy(self._source_of[batch])
-        targets = torch.from_numpy(self._training.targets[batch]).to(self._device)
-        zero_weights = None if self._zero_weights is None else self._zero_weights[sources].to(self._device)
-        return total_loss(logits + self._biases[sources], targets, self._config.loss, self._weighting, zero_weights)
-
-    def scores(self, inputs: Inputs) -> NDArray[np.float32]:
-        """Score texts; one without tokens scores 0."""
-        self._network.eval()
-        scores = np.zeros((len(inputs), self._training.targets.shape[1]), dtype=np.float32)
-        rows = inputs.rows_with_tokens
-        with torch.inference_mode():
-            for batch in length_sorted_batches(inputs.lengths[rows], SCORING_BUDGET):
-                logits, _ = self._network(*self._pad(inputs, rows[batch]))
-                scores[rows[batch]] = torch.sigmoid(logits).cpu().numpy()
-        return scores
-
-    def weights(self) -> dict[str, NDArray[np.float32]]:
-        """Copy the current weights, but for those that are not trained."""
-        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self._trained_parameters().items()}
-
-    def _trained_parameters(self) -> dict[str, Tensor]:
-        return {name: tensor for name, tensor in self._network.named_parameters() if tensor.requires_grad}
-
-    def state(self) -> dict[str, Tensor]:
-        """Return all that the next step depends on, as tensors."""
-        tensors = {f"network.{name}": tensor for name, tensor in self._trained_parameters().items()}
-        tensors |= optimiser_tensors("adam", self._optimiser)
-        if isinstance(self._weighting, DynamicWeighting):
-            tensors["omega"] = self._weighting.omega
-        tensors["biases"] = self._biases
-        tensors["done"] = torch.tensor(self._done)
-        tensors["losses"] = torch.tensor(self._losses, dtype=torch.float64)
-        tensors["seconds"] = torch.tensor(self._seconds() if self._done else 0.0, dtype=torch.float64)
-        tensors["random"] = torch.get_rng_state()
-        if torch.cuda.is_available():
-            tensors["random-cuda"] = torch.cuda.get_rng_state()
-        return tensors
-
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Take up a state that `state` gave."""
-        self._network.load_state_dict(under("network.", tensors), strict=False)
-        restore_optimiser("adam", self._optimiser, tensors)
-        if isinstance(self._weighting, DynamicWeighting):
-            self._weighting.omega = tensors["omega"]
-        with torch.no_grad():
-            self._biases.copy_(tensors["biases"])
-        self._done, self._losses = int(tensors["done"]), tensors["losses"].tolist()
-        self._seconds_before = float(tensors["seconds"])
-        torch.set_rng_state(tensors["random"])
-        if "random-cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["random-cuda"])
-
-    def _pad(self, inputs: Inputs, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        padded, lengths = inputs.pad(rows)
-        tensor = torch.from_numpy(padded).to(self._device)
-        # torch widens seven times faster than numpy; ids stay as they are.
-        return tensor.float() if tensor.is_floating_point() else tensor, torch.from_numpy(lengths).to(self._device)
-
-
-def pooled_batches(
-    order: NDArray[np.int64], lengths: NDArray[np.int64], batch_size: int
-) -> Iterator[NDArray[np.int64]]:
-    """Cut shuffled rows into batches of similar length, in an order that does not follow length."""
-    pool_size = POOL_BATCHES * batch_size
-    for start in range(0, len(order), pool_size):
-        pool = order[start : start + pool_size]
-        by_length = pool[np.argsort(lengths[pool], kind="stable")]
-        firsts = np.arange(0, len(pool), batch_size)
-        # The pool's first rows are in random order already: they shuffle the batches.
-        for first in firsts[np.argsort(pool[: len(firsts)], kind="stable")]:
-            yield by_length[first : first + batch_size]
 
 
 def _validation_score(trainer: Trainer, stopping: Labelled, thresholding: Labelled, config: Config) -> float:
