@@ -102,8 +102,8 @@ def test_a_fitted_model_decides_as_it_would_without_scaling(tmp_path, monkeypatc
     config = QUICK.override({"wide.enabled": wide, "training.thresholding_fraction": 0.5})
     parts = prepare(encoder, make_dataset(12), None, config, FeatureCache(tmp_path, encoder))
     monkeypatch.setattr(calibration, "ENOUGH_ROWS", 2)
-    scaled = fit_parts(parts, encoder, config)
+    scaled = fit_parts(parts, encoder, config).state
     monkeypatch.setattr(calibration, "ENOUGH_ROWS", 10**9)
-    plain = fit_parts(parts, encoder, config)
+    plain = fit_parts(parts, encoder, config).state
     assert not np.allclose(scaled.thresholds, plain.thresholds)
     assert scaled.metrics == plain.metrics
