@@ -110,4 +110,6 @@ def test_a_table_inside_of_a_section_is_written_and_read(tmp_path):
     config = Config().override({"training.single_choice": {"tec_en": 0.25, "odd name": 0.5}})
     (tmp_path / "config.toml").write_text(config.to_toml(), encoding="utf-8")
     assert Config.from_toml(tmp_path / "config.toml") == config
+    once = Config().override({"training.single_choice.tec_en": 0.25, "training.single_choice.odd name": 0.5})
+    assert once == config
     assert parse_setting("training.single_choice={tec_en=0.25}") == ("training.single_choice", {"tec_en": 0.25})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import signal
@@ -323,19 +324,106 @@ def test_a_folder_without_a_tokenizer_or_weights_is_refused(
         EmotionClassifier(folder, fine_tune=True)
 
 
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ImportError("no", name="onnxscript"), r"needs 'onnxscript', .* pip install 'emoglot\[export\]'"),
+        (RuntimeError("pages of reasons"), "can't be exported to ONNX"),
+    ],
+)
 def test_an_encoder_that_could_not_be_saved_is_not_trained(
+    encoder: HubEncoder, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("emoglot.encoders.export.can_compile", lambda config: False)
+    monkeypatch.setattr(torch.onnx, "export", fail)
+    monkeypatch.setattr(Trainer, "start", lambda *_: pytest.fail("it was trained"))
+    with pytest.raises(EncoderError, match=message):
+        tune(encoder, make_dataset())
+
+
+def test_one_layer_is_not_trained(xlmr_folder: Path) -> None:
+    for layer in (f"{xlmr_folder}#1", load_encoder(f"{xlmr_folder}#1")):
+        with pytest.raises(EncoderError, match="only whole networks can be trained: leave out #1"):
+            load_trainable(layer)
+
+
+def test_layers_are_frozen_only_where_nothing_is_shared_between_them(
     encoder: HubEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("emoglot.encoders.export.can_compile", lambda config: False)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(EncoderError, match=r"exporting .* needs 'onnxscript', .* pip install 'emoglot\[export\]'"):
-        tune(encoder, make_dataset())
+    monkeypatch.setattr("emoglot.finetune.can_compile", lambda config: False)
+    with pytest.raises(UsageError, match="layers can be frozen one by one in BERT, RoBERTa and XLM-R"):
+        tune(encoder, make_dataset(), QUICK_TUNING.override({"fine_tune.frozen_layers": 1}))
+
+
+def test_a_model_can_be_fitted_again(encoder: HubEncoder, tmp_path: Path) -> None:
+    """A second time from where the first began; a loaded one from its own encoder."""
+    data, config = make_dataset(), QUICK_TUNING.override({"training.max_epochs": 1})
+    model = EmotionClassifier(encoder, config=config)
+    first = model.fit_datasets(data).state.encoder_fingerprint
+    assert model.fit_datasets(data).state.encoder_fingerprint == first
+    loaded = emoglot.load(model.save(tmp_path / "model"))
+    assert loaded.fit_datasets(data).state.encoder_fingerprint != first
+
+
+def test_training_starts_from_a_fine_tuned_model_or_a_frozen_one(
+    tuned: EmotionClassifier, xlmr_folder: Path, tmp_path: Path
+) -> None:
+    data, config = make_dataset(), QUICK_TUNING.override({"training.max_epochs": 1})
+    folder = tuned.save(tmp_path / "model")
+    again = EmotionClassifier(folder / "encoder", config=config).fit_datasets(data, start=emoglot.load(folder))
+    assert again.state.training["history"][0]["loss"] < tuned.state.training["history"][0]["loss"]
+    frozen_config = config.override({"fine_tune.enabled": False})
+    frozen = EmotionClassifier(xlmr_folder, config=frozen_config, cache=tmp_path / "cache").fit_datasets(data)
+    EmotionClassifier(xlmr_folder, config=config).fit_datasets(data, start=frozen)
+    with pytest.raises(TrainingError, match=r"the same encoder: .*it is the folder `encoder` of the model"):
+        EmotionClassifier(xlmr_folder, config=config).fit_datasets(data, start=tuned)
+
+
+def test_a_fine_tuned_model_takes_the_int8_export_of_its_encoder(tuned: EmotionClassifier, tmp_path: Path) -> None:
+    folder = tuned.save(tmp_path / "model")
+    small = export_encoder(load_trainable(folder / "encoder"), tmp_path / "small", "small", "int8")
+    texts = ["I am so happy", "أنا خائف"]
+    np.testing.assert_allclose(
+        emoglot.load(folder, encoder=small).predict_proba(texts), tuned.predict_proba(texts), atol=0.05
+    )
+
+
+def test_no_temporary_folder_is_left(encoder: HubEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    config = QUICK_TUNING.override({"training.max_epochs": 1})
+    model = tune(encoder, make_dataset(), config, quantize="int8")
+    assert len(list(tmp_path.iterdir())) == 1
+    del model
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_config_and_the_flag_must_agree(encoder: HubEncoder) -> None:
+    with pytest.raises(UsageError, match=r"fine_tune=True contradicts the config.*Config.for_fine_tuning\(\)"):
+        EmotionClassifier(encoder, config=Config(), fine_tune=True)
+    assert EmotionClassifier(encoder, fine_tune=True).config == Config.for_fine_tuning()
+
+
+def test_settings_and_flags_of_the_command_line() -> None:
+    from emoglot.cli.options import make_settings
+    from emoglot.recipe import Recipe
+
+    empty = Recipe({}, {})
+    tuned = Config.for_fine_tuning()
+    assert make_settings(empty, [], None, None, True) == tuned
+    assert make_settings(empty, ["fine_tune.enabled=true"], None, None) == tuned
+    assert make_settings(empty, ["fine_tune.enabled=true"], None, None, False) == Config()
+    assert make_settings(empty, ["fine_tune.enabled=false"], None, None, True) == tuned
+    assert make_settings(Recipe({"fine_tune": {"enabled": True}}, {}), [], None, None, False) == Config()
 
 
 def test_devices() -> None:
     assert find_device("cpu") == CPU
     assert find_device("auto").type in ("cpu", "cuda")
-    for name in ("toaster", "cuda:99", ""):
+    for name in ("toaster", "cuda:99", "meta", ""):
         with pytest.raises(UsageError, match="a device is auto, cpu, or one that torch has here, got"):
             find_device(name)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 import warnings
 from collections.abc import Mapping
@@ -66,7 +65,7 @@ class Checkpoint:
     def write(self, tensors: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
         """Replace the file in one step."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self._path.with_name(f".{self._path.name}-{os.getpid()}")
+        draft = self._path.with_name(f".{self._path.name}.draft")  # one, so that a kill leaves no more than one
         # A copy each: safetensors refuses tensors that share memory, as weights and the best weights may.
         contiguous = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
         try:

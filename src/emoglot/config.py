@@ -264,7 +264,11 @@ class Config:
         config: Config = self
         for name, value in settings.items():
             section, _, key = name.rpartition(".")
-            table = {section: {key: value}} if section else {key: value}
+            table: dict[str, Any] = {section: {key: value}} if section else {key: value}
+            if "." in section:  # an entry of a table inside of a section
+                section, _, inner = section.partition(".")
+                entries = getattr(getattr(config, section, None), inner, {})
+                table = {section: {inner: {**(entries if isinstance(entries, dict) else {}), key: value}}}
             config = cast(Config, _fill(config, table, ""))
         return config
 

@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 
 from emoglot.config import Config
 from emoglot.encoders.base import Ragged, splits_of
+from emoglot.encoders.bert_graph import can_compile
 from emoglot.encoders.hub import HubEncoder
 from emoglot.errors import UsageError
 from emoglot.features import FeatureCache, Progress, extract_features
@@ -76,8 +77,12 @@ def check_layers(encoder: HubEncoder, frozen: int) -> None:
     if not frozen:
         return
     layers = _layers(encoder.model)
-    if layers is None:
-        raise UsageError(f"the layers of {encoder.name} can't be frozen one by one: set fine_tune.frozen_layers=0")
+    # Others have parameters beside their layers that layers share, or more between embeddings and layers.
+    if layers is None or not can_compile(encoder.model.config.to_dict()):
+        raise UsageError(
+            f"layers can be frozen one by one in BERT, RoBERTa and XLM-R, {encoder.name} is a "
+            f"{encoder.model.config.model_type}: set fine_tune.frozen_layers=0"
+        )
     if frozen >= len(layers):
         raise UsageError(f"fine_tune.frozen_layers must leave one of {len(layers)} layers to train, got {frozen}")
 
@@ -194,7 +199,8 @@ class FineTuner:
             if name.startswith(prefix)
         }
         found = part.load_state_dict(trained, strict=False)
-        assert not found.unexpected_keys, found.unexpected_keys
+        lost = [name for name in weights if name.startswith("encoder.") and not name.startswith(prefix)]
+        assert not [*found.unexpected_keys, *lost], (found.unexpected_keys, lost)
         return self._encoder.with_model(model.eval())
 
 

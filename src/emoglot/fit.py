@@ -19,9 +19,9 @@ from emoglot.calibration import fit_scaling
 from emoglot.config import Config, TrainingConfig
 from emoglot.data.dataset import Dataset, concatenate
 from emoglot.data.split import stratified_split
-from emoglot.encoders import Encoder
+from emoglot.encoders import Encoder, extended_fingerprints
 from emoglot.encoders.onnx import OnnxEncoder
-from emoglot.errors import DataError, MissingExtraError, TrainingError
+from emoglot.errors import DataError, MissingExtraError, TrainingError, UsageError
 from emoglot.features import FeatureCache, Features, Progress, extract_features
 from emoglot.labels import Targets
 from emoglot.metrics import evaluate_languages
@@ -101,6 +101,9 @@ def prepare(
     on_features: Progress | None = None,
 ) -> Parts:
     """Check, split, normalise and encode the data; many trainings can follow."""
+    if config.fine_tune.enabled:
+        assert isinstance(encoder, HubEncoder)
+        check_exportable(encoder)
     training, validation = _check_data(training, validation, config)
     data = concatenate([training, validation]).with_labels(training.labels)
     texts = [normalise_text(text) for text in data.texts]
@@ -168,7 +171,6 @@ def fit_parts(
 def _make_learner(encoder: Encoder, config: Config) -> Learner:
     if config.fine_tune.enabled:
         assert isinstance(encoder, HubEncoder)
-        check_exportable(encoder)
         return FineTuner(encoder, config)
     return HeadLearner(config, encoder.dim)
 
@@ -177,15 +179,12 @@ def _finish_tuned(
     trained: Trained, learner: FineTuner, parts: Parts, channel: WideChannel | None, config: Config, quantize: str
 ) -> Fitted:
     """Export the encoder that was trained, and measure the model with what was exported."""
-    scratch = Path(tempfile.mkdtemp(prefix="emoglot-"))
     tuned = learner.tuned_encoder(trained.weights)
     name = f"{tuned.name}, fine-tuned"
     weights = {key.removeprefix("head."): array for key, array in trained.weights.items() if key.startswith("head.")}
     found: dict[str, Fitted] = {}
     for kind in dict.fromkeys(("none", quantize)):
-        folder = export_encoder(tuned, scratch / kind, name, kind)
-        encoder = OnnxEncoder(folder, name)
-        weakref.finalize(encoder, shutil.rmtree, folder, ignore_errors=True)
+        encoder = _exported(tuned, name, kind)
         held_out = replace(
             parts, stopping=parts.stopping.read_by(encoder), thresholding=parts.thresholding.read_by(encoder)
         )
@@ -194,6 +193,18 @@ def _finish_tuned(
     scores = {kind: entry.state.metrics["overall"]["macro_f1"] for kind, entry in found.items()}
     record = dict(fitted.state.training) | ({"macro_f1_by_quantization": scores} if len(scores) > 1 else {})
     return replace(fitted, state=replace(fitted.state, training=record, includes_encoder=True))
+
+
+def _exported(tuned: HubEncoder, name: str, quantize: str) -> OnnxEncoder:
+    """Export an encoder to a temporary folder, which is there as long as the encoder is."""
+    scratch = Path(tempfile.mkdtemp(prefix="emoglot-"))
+    try:
+        encoder = OnnxEncoder(export_encoder(tuned, scratch / "encoder", name, quantize), name)
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+    weakref.finalize(encoder, shutil.rmtree, scratch, ignore_errors=True)
+    return encoder
 
 
 def _finish(
@@ -252,6 +263,11 @@ def _check_data(training: Dataset, validation: Dataset | None, config: Config) -
             raise DataError(f"the {name} set needs at least 2 rows with known labels, got {len(part)}")
         if config.single_label and ((part.targets == 1).sum(axis=1) > 1).any():
             raise DataError(f"a single-label task needs at most one label a row, got several in the {name} set")
+    if unknown := config.training.single_choice.keys() - set(training.sources):
+        raise UsageError(
+            f"training.single_choice names datasets among {', '.join(sorted(set(training.sources)))}, "
+            f"got {', '.join(sorted(unknown))}: a file's dataset is its name without the ending"
+        )
     absent = [name for name, column in zip(training.labels, training.targets.T, strict=True) if 1 not in column]
     if absent:
         _warn(f"no training row is labelled {', '.join(absent)}: expect no such prediction")
@@ -263,9 +279,14 @@ def _check_data(training: Dataset, validation: Dataset | None, config: Config) -
 
 def _check_start(start: ModelState, parts: Parts, encoder: Encoder, config: Config) -> None:
     """Refuse to go on from a network that reads, says or is built otherwise."""
-    ours = (encoder.fingerprint, parts.training.data.labels, asdict(config.head) | {"dropout": 0})
-    theirs = (start.encoder_fingerprint, start.labels, asdict(start.config.head) | {"dropout": 0})
-    for name, wanted, found in zip(("encoder", "labels", "head"), ours, theirs, strict=True):
+    if start.encoder_fingerprint not in (encoder.fingerprint, *extended_fingerprints(encoder)):
+        raise TrainingError(
+            f"training can only start from a model with the same encoder: {encoder.name}, got {start.encoder_name} "
+            f"({start.encoder_fingerprint}); where that was fine-tuned, it is the folder `encoder` of the model"
+        )
+    ours = (parts.training.data.labels, asdict(config.head) | {"dropout": 0})
+    theirs = (start.labels, asdict(start.config.head) | {"dropout": 0})
+    for name, wanted, found in zip(("labels", "head"), ours, theirs, strict=True):
         if wanted != found:
             raise TrainingError(f"training can only start from a model with the same {name}: {wanted}, got {found}")
 

@@ -80,8 +80,11 @@ class EmotionClassifier:
         self.config = config or (Config.for_fine_tuning() if fine_tune else Config())
         if wide is not None:
             self.config = replace(self.config, wide=replace(self.config.wide, enabled=wide))
-        if fine_tune is not None and config is not None:
-            self.config = replace(self.config, fine_tune=replace(self.config.fine_tune, enabled=fine_tune))
+        if fine_tune is not None and fine_tune != self.config.fine_tune.enabled:
+            raise UsageError(
+                f"fine_tune={fine_tune} contradicts the config, whose defaults depend on it: give "
+                f"{'Config.for_fine_tuning()' if fine_tune else 'Config()'} with your changes"
+            )
         check_quantization(quantize)
         if quantize != "none" and not self.config.fine_tune.enabled:
             raise UsageError(
@@ -89,7 +92,8 @@ class EmotionClassifier:
                 "`emoglot encoders install` or `export`"
             )
         self._quantize, self._device = quantize, device
-        self._encoder = load_trainable(encoder) if self.config.fine_tune.enabled else load_encoder(encoder)
+        # The one that `fit` starts from, and the one that predicts: after fine-tuning they are two.
+        self._base = self._encoder = load_trainable(encoder) if self.config.fine_tune.enabled else load_encoder(encoder)
         self._given_labels = check_names(labels) if labels is not None else None
         self._cache_root = Path(cache) if cache is not None else cache_folder() / "features"
         self._state: ModelState | None = None
@@ -162,12 +166,15 @@ class EmotionClassifier:
         network starts from random weights, or from those of `start`, a model with the same encoder, labels and head.
         """
         from emoglot.fit import fit_parts, prepare  # torch is needed from here on, not before
+        from emoglot.train import find_device
 
-        cache = FeatureCache(self._cache_root, self._encoder)
-        parts = prepare(self._encoder, training, validation, self.config, cache, on_features)
+        find_device(self._device)  # before anything is encoded
+        base = load_trainable(self._base) if self.config.fine_tune.enabled else self._base
+        cache = FeatureCache(self._cache_root, base)
+        parts = prepare(base, training, validation, self.config, cache, on_features)
         fitted = fit_parts(
             parts,
-            self._encoder,
+            base,
             self.config,
             on_epoch,
             checkpoint,
@@ -263,6 +270,7 @@ class EmotionClassifier:
         classifier.config, classifier._given_labels = state.config, state.labels
         classifier._quantize, classifier._device = "none", "auto"
         classifier._cache_root = cache_folder() / "features"
+        classifier._base = encoder
         classifier._use(state, encoder)
         return classifier
 
@@ -273,9 +281,9 @@ def load(
     """Load a trained model, by default the one inside the package; `encoder` says where its encoder is, if it moved."""
     folder = EMBEDDED_MODEL if folder is None else folder
     state = persist.read_model(Path(folder))
+    if encoder is None and state.includes_encoder:
+        encoder = _included_encoder(Path(folder), state)
     try:
-        if encoder is None and state.includes_encoder:
-            encoder = OnnxEncoder(Path(folder) / persist.ENCODER_FOLDER, state.encoder_name)
         found = load_encoder(encoder if encoder is not None else state.encoder_name)
     except EncoderError as error:
         if encoder is not None or isinstance(error, MissingExtraError):
@@ -290,6 +298,13 @@ def load(
             f"{state.encoder_fingerprint}, got {found.name!r} with {found.fingerprint}: its scores would mean nothing"
         )
     return EmotionClassifier._from_state(state, found)
+
+
+def _included_encoder(folder: Path, state: ModelState) -> Encoder:
+    try:
+        return OnnxEncoder(folder / persist.ENCODER_FOLDER, state.encoder_name)
+    except EncoderError as error:
+        raise ModelError(f"the encoder in {folder} was altered or is damaged: copy or train the model again") from error
 
 
 def _is_truncated(text: str, spans: NDArray[np.int32]) -> bool:

@@ -119,7 +119,7 @@ def find_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
+        torch.ones(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise UsageError(f"a device is auto, cpu, or one that torch has here, got {name!r}: {reason}") from error

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from emoglot.checkpoint import optimiser_tensors, restore_optimiser, under
 from emoglot.config import Config
-from emoglot.errors import TrainingError, UsageError
+from emoglot.errors import TrainingError
 from emoglot.features import length_sorted_batches
 from emoglot.head import make_head
 from emoglot.labels import Targets
@@ -139,10 +139,6 @@ class Trainer:
     def _weights_of_zeros(self, names: list[str]) -> Tensor | None:
         """Return how much the absence of a label counts in each dataset, unless it does so fully in all."""
         weights = self._config.training.single_choice
-        if unknown := weights.keys() - set(names):
-            raise UsageError(
-                f"training.single_choice names datasets among {', '.join(names)}, got {', '.join(sorted(unknown))}"
-            )
         return torch.tensor([weights.get(name, 1.0) for name in names]) if weights else None
 
     def start(self, weights: Mapping[str, NDArray[np.float32]] | None = None) -> None:

@@ -68,20 +68,24 @@ def install(
 
 @app.command()
 def export(
-    name: Annotated[str, typer.Argument(help="A Hugging Face model id or a transformers folder.")],
+    name: Annotated[str, typer.Argument(help="A Hugging Face model id, e5-small, or a transformers folder.")],
     quantize: Annotated[str, typer.Option(help="none or int8.")] = "none",
     out: Annotated[Path | None, typer.Option(help="The folder to write; by default one in the user's cache.")] = None,
 ) -> None:
     """Turn a hub encoder into a folder that runs without torch."""
-    from emoglot.encoders import load_encoder, store
+    from emoglot.encoders import load_encoder, load_trainable, store
+    from emoglot.encoders.bert_folder import CONFIG_FILE
     from emoglot.encoders.export import check_request, export_encoder
     from emoglot.encoders.hub import HubEncoder
+    from emoglot.encoders.onnx import OnnxEncoder
 
     suffix = "onnx" if quantize == "none" else quantize
     short = f"{Path(name).name}-{suffix}"
     target = out or store.encoder_folder(short)
     check_request(target, quantize)
     encoder = load_encoder(name)
+    if isinstance(encoder, OnnxEncoder) and (encoder.folder / CONFIG_FILE).is_file():
+        encoder = load_trainable(encoder)  # in float32, as `encoders install` and `train --fine-tune` make it
     if not isinstance(encoder, HubEncoder):
         raise EncoderError(f"only a hub encoder can be exported, {name!r} runs without torch already")
     folder = export_encoder(encoder, target, out.name if out else short, quantize)

@@ -68,10 +68,10 @@ def make_settings(
     """Take the settings of a recipe, then those given one by one."""
     overrides = dict(parse_setting(setting) for setting in changes)
     settings = dict(recipe.settings)
-    if fine_tune is not None or "fine_tune.enabled" in overrides:
-        # Here already, as other defaults follow from it.
-        is_wanted = overrides.get("fine_tune.enabled") if fine_tune is None else fine_tune
-        settings["fine_tune"] = {**settings.get("fine_tune", {}), "enabled": is_wanted}
+    if fine_tune is not None:
+        overrides["fine_tune.enabled"] = fine_tune
+    if "fine_tune.enabled" in overrides:  # here already, as other defaults follow from it
+        settings["fine_tune"] = {**settings.get("fine_tune", {}), "enabled": overrides["fine_tune.enabled"]}
     if seed is not None:
         overrides["training.seed"] = seed
     if wide is not None:

@@ -88,9 +88,13 @@ def load_trainable(name: str | os.PathLike[str] | Encoder) -> HubEncoder:
     from emoglot.encoders.hub import HubEncoder
 
     if isinstance(name, HubEncoder):
-        return name
+        return _whole(name)
+    if isinstance(name, OnnxEncoder):
+        name = name.folder
     if isinstance(name, Encoder):
         name = name.name
+    if not isinstance(name, str | os.PathLike):
+        raise UsageError(f"an encoder is a name, a folder or an Encoder, got {name!r}")
     name = os.fspath(name)
     is_folder = Path(name).is_dir()
     folder = Path(name) if is_folder else store.encoder_folder(name)
@@ -103,12 +107,28 @@ def load_trainable(name: str | os.PathLike[str] | Encoder) -> HubEncoder:
         )
     found = load_encoder(name)
     assert isinstance(found, HubEncoder)  # nothing else is left
-    return found
+    return _whole(found)
+
+
+def _whole(encoder: HubEncoder) -> HubEncoder:
+    """Refuse one layer of a network: its training would train those above it, too."""
+    if encoder.layer is not None:
+        raise EncoderError(
+            f"{encoder.name} is one layer of a network, and only whole networks can be trained: leave out "
+            f"#{encoder.layer}"
+        )
+    return encoder
 
 
 def extended_fingerprints(encoder: Encoder) -> tuple[str, ...]:
     """Give the fingerprints of the encoders that an encoder can stand in for."""
-    return encoder.description.extends if isinstance(encoder, OnnxEncoder) else ()
+    if isinstance(encoder, OnnxEncoder):
+        return encoder.description.extends
+    # A folder that both onnxruntime and torch read holds one network under two fingerprints.
+    folder = getattr(encoder, "folder", None)
+    if folder is None or not (folder / onnx.DESCRIPTION_FILE).is_file():
+        return ()
+    return (onnx.Description.read(folder).fingerprint,)
 
 
 def runs_beside_itself(encoder: Encoder) -> bool:

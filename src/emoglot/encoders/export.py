@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import logging
 import tempfile
 import warnings
@@ -12,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from emoglot.encoders import extended_fingerprints
 from emoglot.encoders.bert_folder import finish_float32, write_int8, write_weights
 from emoglot.encoders.bert_graph import can_compile
 from emoglot.encoders.hub import HubEncoder
 from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description, check_quantization
-from emoglot.errors import MissingExtraError, UsageError
+from emoglot.errors import EncoderError, MissingExtraError, UsageError
 from emoglot.files import folder_in_the_making
 
 # Raise it when the export changes: cached vectors of the old one are then left alone.
@@ -37,13 +37,17 @@ def export_encoder(encoder: HubEncoder, folder: Path, name: str, quantize: str =
 
 
 def check_exportable(encoder: HubEncoder) -> None:
-    """Refuse an encoder for whose export something is not installed, before it is trained for hours."""
-    if not _is_compiled(encoder) and importlib.util.find_spec("onnxscript") is None:
-        raise MissingExtraError("onnxscript", "export", f"exporting {encoder.name}")
+    """Refuse an encoder that can't be exported, before it is trained for hours: export it as it is."""
+    if not _is_compiled(encoder):
+        with tempfile.TemporaryDirectory() as scratch, _quiet():
+            _export_network(encoder, Path(scratch) / MODEL_FILE)
 
 
 def _is_compiled(encoder: HubEncoder) -> bool:
-    return encoder.layer is None and can_compile(encoder.model.config.to_dict())
+    config = encoder.model.config.to_dict()
+    # A network of XLM-R's kind numbers positions by what is no padding, so that it must agree on what padding is.
+    same_padding = config.get("pad_token_id") == encoder.tokenizer.pad_token_id
+    return encoder.layer is None and same_padding and can_compile(config)
 
 
 def _compile(encoder: HubEncoder, draft: Path, name: str, quantize: str) -> None:
@@ -53,7 +57,7 @@ def _compile(encoder: HubEncoder, draft: Path, name: str, quantize: str) -> None
         encoder.model.config.save_pretrained(folder)
         write_weights({name: tensor.cpu().numpy() for name, tensor in encoder.model.state_dict().items()}, folder)
         encoder.tokenizer.save_pretrained(folder)
-        extends = (encoder.fingerprint,)
+        extends = (encoder.fingerprint, *extended_fingerprints(encoder))
         if quantize == "none":
             finish_float32(folder, name, encoder.max_tokens, extends)
         else:
@@ -77,7 +81,7 @@ def _trace(encoder: HubEncoder, draft: Path, name: str, quantize: str) -> None:
         input_names=_INPUTS,
         output_name=_OUTPUT,
         one_by_one=quantize == "int8",
-        extends=(encoder.fingerprint,),
+        extends=(encoder.fingerprint, *extended_fingerprints(encoder)),
     ).write(draft)
 
 
@@ -104,7 +108,8 @@ def _export_network(encoder: HubEncoder, path: Path) -> None:
 
     # Sizes of the example other than 1, which an exporter may take for a constant. Two tensors, not one given twice,
     # which it would take for one input: the network would then read the mask instead of the ids.
-    ids, mask = torch.full((2, 7), 5), torch.ones((2, 7), dtype=torch.int64)
+    device = encoder.model.device
+    ids, mask = torch.full((2, 7), 5, device=device), torch.ones((2, 7), dtype=torch.int64, device=device)
     dynamic = {name: {0: "texts", 1: "tokens"} for name in _INPUTS}
     try:
         program = torch.onnx.export(
@@ -118,6 +123,10 @@ def _export_network(encoder: HubEncoder, path: Path) -> None:
         )
     except ImportError as error:
         raise MissingExtraError(error.name or "onnxscript", "export", "exporting an encoder") from error
+    except Exception as error:  # torch raises types of its own, with pages of reasons
+        raise EncoderError(
+            f"{encoder.name} can't be exported to ONNX ({type(error).__name__}): take another"
+        ) from error
     assert program is not None  # it is None only where the exporter writes the file itself
     program.save(str(path), external_data=_is_large(encoder))
 

@@ -57,6 +57,7 @@ class HubEncoder:
     def __init__(self, name: str, *, layer: int | None = None, source: str | Path | None = None) -> None:
         self._torch = _import_torch()
         self.layer = layer
+        self.folder = Path(source) if source is not None else None
         self.name = name if layer is None else f"{name}#{layer}"
         self.tokenizer, self.model = _load(str(source or name), is_folder=source is not None)
         # Whatever the folder says: vectors are found, and texts cut, from the left.
@@ -73,6 +74,8 @@ class HubEncoder:
         # Half precision, in which some checkpoints come, is slow or unknown to a CPU.
         self.model.to(self._device).float().eval()
         positions = int(getattr(self.model.config, "max_position_embeddings", MAX_TOKENS + _FIRST_POSITION))
+        if positions <= 0:  # as a network says that has no limit
+            positions = MAX_TOKENS + _FIRST_POSITION
         self.max_tokens = min(MAX_TOKENS, int(self.tokenizer.model_max_length), positions - _FIRST_POSITION)
 
     @property
@@ -132,7 +135,7 @@ class HubEncoder:
         """Return this encoder with another network of the same shape."""
         twin = copy.copy(self)
         twin.__dict__.pop("fingerprint", None)  # it was computed of the old one
-        twin.model = model
+        twin.model, twin.folder = model, None
         return twin
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:

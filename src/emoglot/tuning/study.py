@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from emoglot.config import Config
 from emoglot.data.dataset import Dataset
-from emoglot.encoders import Encoder, load_encoder
+from emoglot.encoders import Encoder, load_encoder, load_trainable
 from emoglot.errors import TrainingError, UsageError
 from emoglot.features import FeatureCache, Progress
 from emoglot.fit import Parts, fit_parts, prepare
@@ -73,7 +73,7 @@ class Search:
 
     def prepare(self, on_features: Progress | None = None) -> Bench:
         """Encode the data; what is in the cache is not encoded again."""
-        encoder = load_encoder(self.encoder)
+        encoder = (load_trainable if self.config.fine_tune.enabled else load_encoder)(self.encoder)
         cache = FeatureCache(self.cache, encoder)
         parts = prepare(encoder, self.training, self.validation, self.config, cache, on_features)
         return Bench(self, encoder, parts)
