@@ -137,7 +137,7 @@ class TunedNetwork(nn.Module):
 
 
 class FineTuner:
-    """Trains an encoder and its head; a learner as `train.Learner` has it."""
+    """Trains an encoder and its head; a learner as `trainer.Learner` has it."""
 
     largest_gradient: float | None = _LARGEST_GRADIENT
 
