@@ -113,3 +113,10 @@ def test_a_table_inside_of_a_section_is_written_and_read(tmp_path):
     once = Config().override({"training.single_choice.tec_en": 0.25, "training.single_choice.odd name": 0.5})
     assert once == config
     assert parse_setting("training.single_choice={tec_en=0.25}") == ("training.single_choice", {"tec_en": 0.25})
+
+
+def test_a_dataset_is_named_with_or_without_its_language():
+    settings = Config().override({"training.single_choice": {"nusax": 0.5, "nusax-su": 0.25, "isear": 0.0}}).training
+    names = ["nusax-jv", "nusax-su", "nusax", "isear", "other-jv"]
+    assert [settings.zero_weight(name) for name in names] == [0.5, 0.25, 0.5, 0.0, 1.0]
+    assert settings.unused_choices(["nusax-jv", "other-jv"]) == ["isear", "nusax-su"]

@@ -1,5 +1,6 @@
 """The corpora with fixed columns, each on a file of the real shape and on broken ones."""
 
+import gzip
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -354,6 +355,62 @@ def test_utf16_is_named(write):
 def test_the_message_counts_the_other_malformed_lines(write):
     with pytest.raises(DataError, match=r"line 2: .*\(2 more malformed in this file\)"):
         read(write("en-annotated.tsv", "fine\t1\nbad\nfine\t2\nbad\nbad\n"))
+
+
+INDEX = "name\tkind\tannotated\nmine\tsingle\tjoy fear\nother\tmulti\tanger\n"
+
+
+def write_collection(folder: Path, *rows: str, name: str = "mine.tsv.gz", index: str = INDEX) -> Path:
+    content = "\n".join(["text\tlanguage\tlabels\tsplit", *rows]).encode()
+    (folder / "INDEX.tsv").write_text(index, encoding="utf-8")
+    path = folder / name
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+@pytest.mark.parametrize("name", ["mine.tsv.gz", "mine.tsv"])
+def test_a_collection_says_which_labels_were_asked_for_and_gives_one_split(tmp_path, name):
+    path = write_collection(
+        tmp_path, "so glad\ten\tjoy\ttrain", "peur ou joie\tfr\tjoy|fear\tdev", "a table\ten\t\ttrain", name=name
+    )
+    training, dev = (read(path, format=f"collection-{split}") for split in ("train", "dev"))
+    assert training.texts == ("so glad", "a table")
+    assert training.labels == dev.labels == ("joy", "fear")
+    assert training.targets.tolist() == [[1, 0], [0, 0]]
+    assert dev.targets.tolist() == [[1, 1]]
+    assert (dev.languages, dev.sources) == (("fr",), ("mine-fr",))
+    assert training.sources == ("mine-en",) * 2
+
+
+def test_a_collection_in_one_language_is_one_dataset(tmp_path):
+    path = write_collection(tmp_path, "so glad\ten\tjoy\ttrain")
+    assert read(path, format="collection-train").sources == ("mine",)
+    assert len(read(path, format="collection-dev")) == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "index", "message"),
+    [
+        ("x\ten\tanger\ttrain", INDEX, r"line 2: a label must be one of joy, fear, as INDEX.tsv says, got 'anger'"),
+        ("x\ten\tjoy", INDEX, "line 2"),
+        ("x\ten\tjoy\ttrain", "name\tannotated\n", r"does not list mine: add a line that names its labels"),
+        ("x\ten\tjoy\ttrain", "name\tlabels\n", r"needs the columns name and annotated, annotated is missing"),
+    ],
+)
+def test_what_is_wrong_in_a_collection_is_told(tmp_path, row, index, message):
+    with pytest.raises(DataError, match=message):
+        read(write_collection(tmp_path, row, index=index), format="collection-train")
+
+
+def test_a_collection_cut_short_or_with_another_header_is_told(tmp_path):
+    path = write_collection(tmp_path, "so glad\ten\tjoy\ttrain")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-12])
+    with pytest.raises(DataError, match="is no complete gzip file"):
+        read(path, format="collection-train")
+    path.write_bytes(gzip.compress(b"text\tlabels\nso glad\tjoy\n"))
+    with pytest.raises(DataError, match="must be text language labels split, got"):
+        read(path, format="collection-train")
 
 
 shreds = st.sampled_from(["text", "id", "joy", "ID", "Tweet", "labels", *'10",\t\n\r{}[]:\0é '])

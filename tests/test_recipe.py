@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,18 @@ def test_a_sample_has_as_many_rows_as_asked_for_and_is_always_the_same(tmp_path,
     assert take(tmp_path, root, "rows = 10").texts == sample.texts
     assert set(sample.texts) < set(make_dataset(4).texts)
     assert len(take(tmp_path, root, "rows = 1000")) == 64
+
+
+def test_a_sample_of_each_dataset_and_language_is_no_larger_than_asked_for(tmp_path, root):
+    whole, sample = take(tmp_path, root), take(tmp_path, root, "rows_each = 5")
+    groups = Counter(zip(whole.sources, whole.languages, strict=True))
+    assert len(groups) > 1
+    assert Counter(zip(sample.sources, sample.languages, strict=True)) == {
+        group: min(count, 5) for group, count in groups.items()
+    }
+    assert set(sample.texts) <= set(whole.texts)
+    assert take(tmp_path, root, "rows_each = 5").texts == sample.texts
+    assert take(tmp_path, root, "rows_each = 1000").texts == whole.texts
 
 
 def test_languages_and_files_are_left_out(tmp_path, root):

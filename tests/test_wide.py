@@ -215,7 +215,7 @@ def test_labels_not_chosen_count_as_little_as_their_dataset_says():
     targets = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [0, 0], [0, 0]], dtype=np.int8)
     config = WideConfig(enabled=True, buckets=2**12)
     joy = [
-        fit_wide(texts, targets, ["forced"] * 6, config, {"forced": weight}).read(["love it 2"])[0][0, 0]
+        fit_wide(texts, targets, ["forced"] * 6, config, {"forced": weight}.__getitem__).read(["love it 2"])[0][0, 0]
         for weight in (1.0, 0.1)
     ]
     assert joy[0] < joy[1]

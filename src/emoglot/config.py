@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -80,7 +80,8 @@ class TrainingConfig:
     thresholding_fraction: float = 0.3
     seed: int = 0
     # Datasets whose annotators chose one label for each text, by name, with the weight of the labels not chosen: those
-    # may be true all the same. A text of such a dataset without any label was found to have none, which is sure.
+    # may be true all the same. A text of such a dataset without any label was found to have none, which is sure. A name
+    # stands for the dataset in all of its languages, too: "nusax" for "nusax-jv" and "nusax-su".
     single_choice: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -95,6 +96,15 @@ class TrainingConfig:
         _check_count("training.seed", self.seed, 0, 2**31 - 1)
         for name, weight in self.single_choice.items():
             _check_range(f"training.single_choice.{name}", weight, 0, 1)
+
+    def zero_weight(self, dataset: str) -> float:
+        """Return how much a label counts that a row of a dataset has not, where it has another one."""
+        return next((self.single_choice[name] for name in _dataset_names(dataset) if name in self.single_choice), 1.0)
+
+    def unused_choices(self, datasets: Collection[str]) -> list[str]:
+        """List the names in `single_choice` that stand for none of the datasets."""
+        used = {name for dataset in datasets for name in _dataset_names(dataset)}
+        return sorted(self.single_choice.keys() - used)
 
 
 @dataclass(frozen=True)
@@ -310,6 +320,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise UsageError(f"can't read the config {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
+
+
+def _dataset_names(dataset: str) -> tuple[str, str]:
+    """Return the names by which a dataset may be meant: its own, and that without its language."""
+    return dataset, dataset.rpartition("-")[0]
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:

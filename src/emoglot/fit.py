@@ -263,10 +263,10 @@ def _check_data(training: Dataset, validation: Dataset | None, config: Config) -
             raise DataError(f"the {name} set needs at least 2 rows with known labels, got {len(part)}")
         if config.single_label and ((part.targets == 1).sum(axis=1) > 1).any():
             raise DataError(f"a single-label task needs at most one label a row, got several in the {name} set")
-    if unknown := config.training.single_choice.keys() - set(training.sources):
+    if unknown := config.training.unused_choices(set(training.sources)):
         raise UsageError(
             f"training.single_choice names datasets among {', '.join(sorted(set(training.sources)))}, "
-            f"got {', '.join(sorted(unknown))}: a file's dataset is its name without the ending"
+            f"got {', '.join(unknown)}: a file's dataset is its name without the ending"
         )
     absent = [name for name, column in zip(training.labels, training.targets.T, strict=True) if 1 not in column]
     if absent:
@@ -307,7 +307,7 @@ def split_rows(data: Dataset, fraction: float, settings: TrainingConfig) -> tupl
 def _fit_wide(training: Part, config: Config) -> WideChannel:
     """Fit the n-grams apart from the network."""
     sources = training.data.sources
-    return fit_wide(training.texts, training.targets, sources, config.wide, config.training.single_choice)
+    return fit_wide(training.texts, training.targets, sources, config.wide, config.training.zero_weight)
 
 
 def _in_scale(

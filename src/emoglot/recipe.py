@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ _TYPES = {
     "format": str,
     "skip_bad": bool,
     "rows": int,
+    "rows_each": int,
     "repeats": int,
     "without_share": float,
     "only_share": float,
@@ -40,6 +42,7 @@ class Ingredient:
     format: str | None = None
     skip_bad: bool = False
     rows: int | None = None  # a random sample of so many
+    rows_each: int | None = None  # a random sample of at most so many from every dataset and language
     repeats: int = 1  # how often each row is there, for data that matters more than its size says
     without_share: float | None = None  # leave this share out, the same in every recipe …
     only_share: float | None = None  # … and here take nothing but that share
@@ -54,8 +57,8 @@ class Ingredient:
         if not is_table or not all(type(value) is _TYPES.get(name) for name, value in values.items()):
             _, *others = (f"{name} ({kind.__name__})" for name, kind in _TYPES.items())
             raise UsageError(f"an entry of [{DATA}] has a path and perhaps {', '.join(others)}, got {values!r}")
-        if min(values.get("rows", 1), values.get("repeats", 1)) < 1:
-            raise UsageError(f"rows and repeats of an entry of [{DATA}] are at least 1, got {values!r}")
+        if min(values.get(name, 1) for name in ("rows", "rows_each", "repeats")) < 1:
+            raise UsageError(f"rows, rows_each and repeats of an entry of [{DATA}] are at least 1, got {values!r}")
         if not values["path"] or Path(values["path"]).is_absolute():
             raise UsageError(f"a path of [{DATA}] lies below the folder of data, got {values['path']!r}")
         if "without_share" in values and "only_share" in values:
@@ -81,6 +84,8 @@ class Ingredient:
             data = data.select(kept if self.only_share is None else left_out)
         if self.without_languages:
             data = data.select([row for row, name in enumerate(data.languages) if name not in self.without_languages])
+        if self.rows_each is not None:
+            data = data.select(_sample_each(data, self.rows_each))
         if self.rows is not None and self.rows < len(data):
             data = data.select(np.sort(np.random.default_rng(_SEED).permutation(len(data))[: self.rows]))
         return data.select(np.tile(np.arange(len(data)), self.repeats))
@@ -113,6 +118,18 @@ class Recipe:
     def files(self, purpose: str, root: Path) -> list[Path]:
         """List files that are not labelled data."""
         return [path for ingredient in self.data.get(purpose, ()) for path in ingredient.files(root)]
+
+
+def _sample_each(data: Dataset, count: int) -> list[int]:
+    """Draw at most so many rows from every dataset and language, in the order of the data."""
+    taken: Counter[tuple[str, str]] = Counter()
+    chosen = []
+    for row in np.random.default_rng(_SEED).permutation(len(data)).tolist():
+        group = (data.sources[row], data.languages[row])
+        if taken[group] < count:
+            taken[group] += 1
+            chosen.append(row)
+    return sorted(chosen)
 
 
 def _found(root: Path, pattern: str, left_out: Sequence[str] = ()) -> list[Path]:

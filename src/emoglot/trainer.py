@@ -138,8 +138,8 @@ class Trainer:
 
     def _weights_of_zeros(self, names: list[str]) -> Tensor | None:
         """Return how much the absence of a label counts in each dataset, unless it does so fully in all."""
-        weights = self._config.training.single_choice
-        return torch.tensor([weights.get(name, 1.0) for name in names]) if weights else None
+        settings = self._config.training
+        return torch.tensor([settings.zero_weight(name) for name in names]) if settings.single_choice else None
 
     def start(self, weights: Mapping[str, NDArray[np.float32]] | None = None) -> None:
         """Draw the initial weights, or take them over; everything random after this follows from the seed."""

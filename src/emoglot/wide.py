@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -108,12 +107,12 @@ def fit_wide(
     targets: Targets,
     sources: Sequence[str],
     config: WideConfig,
-    single_choice: Mapping[str, float] = MappingProxyType({}),
+    zero_weight: Callable[[str], float] = lambda dataset: 1.0,
 ) -> WideChannel:
     """Fit one logistic regression per label on the rows that annotate it; copies of a row count as one.
 
     Each of several datasets has a column of its own, which takes up its annotators' habits and is dropped afterwards.
-    `single_choice` says how much the labels count that a row has not, where it has another one, in some of them.
+    `zero_weight` says how much the labels count that a row of a dataset has not, where it has another one.
     """
     sparse, logistic_regression = _import_sklearn()
     rows = [row for row in _without_copies(texts, targets, sources) if sources[row] not in config.without_sources]
@@ -130,7 +129,7 @@ def fit_wide(
         matrix = sparse.hstack(
             [matrix, sparse.eye(len(names), format="csr", dtype=np.float32)[source_of]], format="csr"
         )
-    zero_weights = np.array([single_choice.get(source, 1.0) for source in sources])
+    zero_weights = np.array([zero_weight(source) for source in sources])
     has_another = (targets == 1).any(axis=1)
     weights = np.zeros((config.buckets, targets.shape[1]), dtype=np.float16)
     bias = np.zeros(targets.shape[1], dtype=np.float32)

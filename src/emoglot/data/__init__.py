@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from emoglot.data import brighter, goemotions, semeval, tables, xed
+from emoglot.data import brighter, collection, goemotions, semeval, tables, xed
 from emoglot.data.dataset import Dataset, concatenate, map_labels
 from emoglot.data.goemotions import GOEMOTIONS_LABELS, GOEMOTIONS_TO_SEMEVAL
 from emoglot.data.lines import BadLine
@@ -47,6 +48,8 @@ CORPORA: Mapping[str, CorpusReader] = {
     "xed": xed.read,
     "goemotions": goemotions.read,
     "goemotions-semeval": goemotions.read_mapped,
+    "collection-train": partial(collection.read, split="train"),
+    "collection-dev": partial(collection.read, split="dev"),
 }
 TABLES: Mapping[str, TableReader] = {
     "csv": tables.read_csv,

@@ -1,0 +1,75 @@
+"""A file of a collection: text, language, labels and split, tab separated; INDEX.tsv beside it says what was asked."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+from emoglot.data.cells import check_count, shown, text_cell
+from emoglot.data.dataset import Dataset
+from emoglot.data.lines import MalformedLineError, check_text, decode, keep_good, numbered_lines, read_bytes, read_text
+from emoglot.errors import DataError
+from emoglot.labels import check_names, to_targets
+
+HEADER = ("text", "language", "labels", "split")
+INDEX = "INDEX.tsv"
+INDEX_COLUMNS = ("name", "annotated")
+SEPARATOR = "|"
+
+
+def read(path: Path, *, split: str, skip_bad: bool = False, language: str | None = None) -> Dataset:
+    """Read one split of a file, plain or gzip; `language` is for rows that do not tell it.
+
+    A label that INDEX.tsv does not list for the file was not asked for: it is unknown, not absent.
+    """
+    name = path.name.partition(".")[0]
+    labels = _annotated(path.with_name(INDEX), name)
+    lines = numbered_lines(_content(path))
+    header = next(lines)[1]
+    if tuple(header.split("\t")) != HEADER:
+        raise DataError(
+            f"the header of a file of a collection must be {' '.join(HEADER)}, got {shown(header)} in {path}"
+        )
+
+    def parse(line: str) -> tuple[str, str, tuple[str, ...], str]:
+        check_text(line)
+        fields = line.split("\t")
+        check_count(fields, len(HEADER))
+        text, code, names, part = fields
+        chosen = tuple(filter(None, names.split(SEPARATOR)))
+        if unasked := [label for label in chosen if label not in labels]:
+            raise MalformedLineError(f"a label must be one of {', '.join(labels)}, as {INDEX} says, got {unasked[0]!r}")
+        return text_cell(text, "text"), code or language or "", chosen, part
+
+    rows, bad_lines = keep_good(path, lines, parse, skip_bad=skip_bad)
+    # In each of several languages there were other annotators, and so other habits.
+    is_multilingual = len({code for _, code, _, _ in rows}) > 1
+    rows = [row for row in rows if row[3] == split]
+    codes = tuple(code for _, code, _, _ in rows)
+    sources = tuple(f"{name}-{code}" if is_multilingual else name for code in codes)
+    targets = to_targets([chosen for _, _, chosen, _ in rows], labels)
+    return Dataset(tuple(text for text, *_ in rows), targets, labels, codes, sources, bad_lines)
+
+
+def _annotated(index: Path, name: str) -> tuple[str, ...]:
+    """Find the labels that annotators of a file could choose from."""
+    lines = [line.split("\t") for _, line in numbered_lines(read_text(index))]
+    header = lines[0]
+    if missing := [column for column in INDEX_COLUMNS if column not in header]:
+        raise DataError(f"{index} needs the columns {' and '.join(INDEX_COLUMNS)}, {missing[0]} is missing")
+    for fields in lines[1:]:
+        cells = dict(zip(header, fields, strict=False))
+        if cells["name"] == name:
+            return check_names(cells.get("annotated", "").split())
+    raise DataError(f"{index} does not list {name}: add a line that names its labels")
+
+
+def _content(path: Path) -> str:
+    data = read_bytes(path)
+    if path.suffix != ".gz":
+        return decode(data, path)
+    try:
+        return decode(gzip.decompress(data), path)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} is no complete gzip file: {error}") from error
