@@ -265,8 +265,8 @@ def _check_data(training: Dataset, validation: Dataset | None, config: Config) -
             raise DataError(f"a single-label task needs at most one label a row, got several in the {name} set")
     if unknown := config.training.unused_choices(set(training.sources)):
         raise UsageError(
-            f"training.single_choice names datasets among {', '.join(sorted(set(training.sources)))}, "
-            f"got {', '.join(unknown)}: a file's dataset is its name without the ending"
+            f"training.single_choice names datasets of the training data, got {', '.join(unknown)}, which "
+            "is none of them: a file's dataset is its name without the ending"
         )
     absent = [name for name, column in zip(training.labels, training.targets.T, strict=True) if 1 not in column]
     if absent:

@@ -38,14 +38,24 @@ def asymmetric_loss(
 
 
 def element_loss(logits: Tensor, targets: Tensor, config: LossConfig) -> Tensor:
-    """Give the loss of every element (rows, labels), 0 where the target is unknown."""
-    if config.kind == "focal":
-        losses = focal_loss(logits, targets, config.gamma)
-    elif config.kind == "cross-entropy":
-        losses = focal_loss(logits, targets, gamma=0.0)
+    """Give the loss of every element (rows, labels), 0 where the target is unknown.
+
+    A target of a floating type is the chance that the label is there: the loss is then the one to be expected.
+    """
+    if targets.is_floating_point():
+        present, absent = (_loss_of(logits, torch.full_like(logits, truth), config) for truth in (1.0, 0.0))
+        losses = targets * present + (1 - targets) * absent
     else:
-        losses = asymmetric_loss(logits, targets, config.gamma_positive, config.gamma_negative, config.margin)
+        losses = _loss_of(logits, targets, config)
     return losses.masked_fill(targets == UNKNOWN, 0.0)
+
+
+def _loss_of(logits: Tensor, targets: Tensor, config: LossConfig) -> Tensor:
+    if config.kind == "focal":
+        return focal_loss(logits, targets, config.gamma)
+    if config.kind == "cross-entropy":
+        return focal_loss(logits, targets, gamma=0.0)
+    return asymmetric_loss(logits, targets, config.gamma_positive, config.gamma_negative, config.margin)
 
 
 class Weighting(Protocol):

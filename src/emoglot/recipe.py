@@ -47,7 +47,7 @@ class Ingredient:
     without_share: float | None = None  # leave this share out, the same in every recipe …
     only_share: float | None = None  # … and here take nothing but that share
     without_languages: tuple[str, ...] = ()
-    without_files: tuple[str, ...] = ()  # names of files that the pattern would find
+    without_files: tuple[str, ...] = ()  # patterns of names that the path would find
     without_texts_of: str | None = None  # a pattern of files whose texts must not be among these
 
     @classmethod
@@ -133,7 +133,7 @@ def _sample_each(data: Dataset, count: int) -> list[int]:
 
 
 def _found(root: Path, pattern: str, left_out: Sequence[str] = ()) -> list[Path]:
-    found = sorted(path for path in root.glob(pattern) if path.name not in left_out)
+    found = sorted(path for path in root.glob(pattern) if not any(map(path.match, left_out)))
     if not found:
         raise DataError(f"there is no file {pattern} in {root}: say with --data where the recipe's files are")
     return found

@@ -1,0 +1,162 @@
+"""Writes a table of short sentences whose emotion is certain: stated, denied, asked for, or not there at all.
+
+    python recipes/sentences.py DATA build/sentences.csv
+
+Tweets teach a model that "sad" means sadness; hardly any says "I am not sad". Everyday sentences do, in many languages:
+where the English of a translation states, denies or asks for an emotion in so many words, the translation does, too.
+Wikipedia, interface strings and questions of fact have no emotion. `contrasts.tsv` is written by hand.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from emoglot.data.dataset import Dataset
+from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
+from emoglot.parallel import read_parallel
+from emoglot.project import write_csv
+
+CONTRASTS = Path(__file__).with_name("contrasts.tsv")
+TESTED = Path(__file__).parents[1] / "tests/plain_sentences.tsv"
+LABELS = (*SEMEVAL_LABELS, "positive", "negative")
+POSITIVE = ("joy", "love", "optimism", "trust")
+NEGATIVE = ("anger", "disgust", "fear", "pessimism", "sadness")
+
+# The words that state an emotion after "I am"; the other labels that a reader may or may not see beside it.
+WORDS = {
+    "anger": "angry|mad|furious|annoyed|irritated|outraged",
+    "disgust": "disgusted",
+    "fear": "afraid|scared|frightened|terrified|worried|nervous|anxious",
+    "joy": "happy|glad|delighted|overjoyed|excited|thrilled",
+    "love": "in love",
+    "optimism": "optimistic|hopeful",
+    "pessimism": "pessimistic|hopeless",
+    "sadness": "sad|unhappy|depressed|miserable|heartbroken|lonely|sorrowful",
+    "surprise": "surprised|shocked|amazed|astonished|stunned",
+}
+BESIDE = {
+    "anger": ("disgust",),
+    "disgust": ("anger",),
+    "fear": ("pessimism",),
+    "joy": ("love", "optimism", "anticipation"),
+    "love": ("joy",),
+    "optimism": ("anticipation", "joy", "trust"),
+    "pessimism": ("fear", "sadness"),
+    "sadness": ("pessimism",),
+    "surprise": (*POSITIVE, *NEGATIVE, "positive", "negative"),
+}
+
+_WHO = r"(?:I|You|He|She|We|They|Tom|Mary|John|Sami|Layla|Ziri|Everyone|Everybody|The \w+|My \w+)"
+_IS = r"(?:'m|'s|'re| am| is| are| was| were| feel| feels| felt| look| looks| looked| seem| seems| seemed| got| became)"
+_IS_NOT = (
+    r"(?:(?:'m|'s|'re| am| is| are| was| were) (?:not|never|no longer)| (?:is|are|was|were)n't"
+    r"| (?:do|does|did)n't (?:feel|look|seem|get)| (?:have|has|had) never been)"
+)
+_VERY = (
+    r"(?: (?:very|so|really|extremely|quite|too|a little|a bit|terribly|still|also|both|absolutely|pretty|rather"
+    r"|that|even|at all|particularly|exactly|in the least|anymore|all that|truly))*"
+)
+# "I'm afraid that" and "I'm afraid so" are polite, "mad about" is fond.
+_END = r"(?! that\b| so\b| not\b| we\b| I\b| you\b| he\b| she\b| it\b| there\b| about\b|-)\b"
+_WORD = "|".join(f"(?P<{emotion}>{words})" for emotion, words in WORDS.items())
+STATEMENT = re.compile(f"{_WHO}{_IS}{_VERY} (?:{_WORD}){_END}")
+DENIAL = re.compile(f"{_WHO}{_IS_NOT}{_VERY} (?:{_WORD}){_END}")
+QUESTION = re.compile(rf"(?:Are|Is|Was|Were) {_WHO}{_VERY} (?:{_WORD})\b[^?]*\?$", re.IGNORECASE)
+# What may turn a sentence round, or add a second emotion.
+TURNS = re.compile(
+    r"\b(?:not|never|no|nobody|nothing|without|if|unless|but|until|used to|would|might|only|as)\b|n't\b|\?"
+)
+
+# Sources whose texts have no emotion.
+PLAIN_SOURCES = ("nllb_seed", "ui_", "xsid", "afriqa", "tico19", "indian_wiki")
+PLAIN_EACH = 80  # of a language
+SAID_EACH = 200  # statements of a language; denials are rarer, and all taken
+ENGLISH_EACH = 1500
+CONTRAST_REPEATS = 3  # they are few, and each was written for what a model gets wrong
+LONGEST = 160  # characters
+
+
+def main(data: Path, out: Path) -> None:
+    """Collect the three kinds and write them."""
+    # What the model is asked in the end is not taught.
+    with TESTED.open(encoding="utf-8", newline="") as file:
+        tested = {bare(row["text"]) for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}
+    rows = [row for row in (*CONTRAST_REPEATS * list(written()), *found(data)) if bare(row[1]) not in tested]
+    names, texts, targets = zip(*rows, strict=True)
+    dataset = Dataset(texts, np.array(targets, dtype=np.int8), LABELS, names, ("sentences",) * len(rows))
+    write_csv(dataset, out)
+    print(f"{len(rows)} sentences in {len(set(names))} languages: {out}")
+
+
+def bare(text: str) -> str:
+    """Return a text without what hardly changes it."""
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def written() -> Iterator[tuple[str, str, list[int]]]:
+    """Read the sentences that were written by hand; `unsure` are labels that a reader may or may not give."""
+    with CONTRASTS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            yield row["language"], row["text"], targets_of(row["labels"].split(), row["unsure"].split())
+
+
+def found(data: Path) -> Iterator[tuple[str, str, list[int]]]:
+    """Find sentences in the translations by what their English says."""
+    # The held-out English sentences measure how languages agree.
+    parallel, _ = read_parallel([data / "parallel/train", data / "parallel/more"], skip_bad=True).split()
+    taken: Counter[tuple[str, str]] = Counter()
+    english_seen: set[str] = set()
+    order = np.random.default_rng(0).permutation(len(parallel)).tolist()
+    for row in order:
+        english, source = parallel.english[parallel.english_of[row]], parallel.sources[row]
+        kind, targets = read_english(english) if source == "tatoeba" else read_source(source)
+        if targets is None or len(english) > LONGEST or len(english.split()) < 2:
+            continue
+        for language, text in ((parallel.languages[row], parallel.texts[row]), ("en", english)):
+            if language == "en" and (text in english_seen or english_seen.add(text)):  # type: ignore[func-returns-value]
+                continue
+            most = {"plain": PLAIN_EACH, "statement": SAID_EACH}.get(kind, SAID_EACH * 2)
+            if taken[language, kind] < (ENGLISH_EACH if language == "en" and kind != "plain" else most):
+                taken[language, kind] += 1
+                yield language, text, targets
+
+
+def read_source(source: str) -> tuple[str, list[int] | None]:
+    """Return what is known of any text of a source."""
+    return "plain", targets_of((), ()) if source.startswith(PLAIN_SOURCES) else None
+
+
+def read_english(text: str) -> tuple[str, list[int] | None]:
+    """Say whether an English sentence states, denies or asks for an emotion, and with which labels."""
+    if said := QUESTION.match(text):
+        return "question", targets_of((), ("positive", "negative"))
+    if (said := DENIAL.match(text)) and not TURNS.search(text, said.end()):
+        return "denial", denied(str(said.lastgroup))
+    if (said := STATEMENT.match(text)) and not TURNS.search(text):
+        emotion = str(said.lastgroup)
+        sentiment = ("positive",) if emotion in POSITIVE else ("negative",) if emotion in NEGATIVE else ()
+        return "statement", targets_of((emotion, *sentiment), BESIDE[emotion])
+    return "", None
+
+
+def denied(emotion: str) -> list[int]:
+    """Return the labels of a denial: not to be sad may be good news, not to be happy is rather bad."""
+    if emotion in POSITIVE:
+        return targets_of((), (*NEGATIVE, "negative"))
+    return targets_of((), (*POSITIVE, "positive", *(("negative",) if emotion == "surprise" else ())))
+
+
+def targets_of(labels: tuple[str, ...] | list[str], unsure: tuple[str, ...] | list[str]) -> list[int]:
+    """Return 1, 0 or unknown for every label."""
+    return [1 if name in labels else UNKNOWN if name in unsure else 0 for name in LABELS]
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

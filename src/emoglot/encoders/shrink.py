@@ -1,0 +1,124 @@
+"""Makes a smaller encoder out of a BERT or XLM-R: fewer layers, and only the pieces that a sample of texts needs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
+
+from emoglot.encoders.bert_folder import (
+    CONFIG_FILE,
+    TOKENIZER_CONFIG_FILE,
+    WEIGHTS_FILE,
+    finish_float32,
+    write_weights,
+)
+from emoglot.encoders.bert_graph import can_compile
+from emoglot.encoders.onnx import TOKENIZER_FILE, Description
+from emoglot.errors import EncoderError, UsageError
+from emoglot.files import folder_in_the_making
+
+WORD_MARK = "▁"
+TEXTS_AT_ONCE = 4096
+_LAYER = "encoder.layer."
+_EMBEDDINGS = "embeddings.word_embeddings.weight"
+
+
+def shrink(source: Path, out: Path, layers: int, pieces: int, texts: Iterable[str]) -> Path:
+    """Write an encoder folder with so many layers and pieces of that in `source`, to be trained further."""
+    config, tokenizer = _read(source, CONFIG_FILE), _read(source, TOKENIZER_FILE)
+    if not can_compile(config) or tokenizer["model"]["type"] != "Unigram":
+        raise EncoderError(f"an encoder with the vocabulary of XLM-R can be made smaller, {source} has none")
+    own = config["num_hidden_layers"]
+    if not 1 <= layers <= own:
+        raise UsageError(f"{source} has {own} layers: keep 1 to {own} of them, got {layers}")
+    kept = choose_pieces(tokenizer, pieces, texts)
+    kept_layers = spread(own, layers)
+    tensors = load_file(source / WEIGHTS_FILE)
+    with folder_in_the_making(out) as draft:
+        small = {name: array for name, array in tensors.items() if not name.startswith(_LAYER)}
+        small |= _take_layers(tensors, kept_layers)
+        small[_EMBEDDINGS] = tensors[_EMBEDDINGS][kept]
+        write_weights(small, draft)
+        config |= {"num_hidden_layers": layers, "vocab_size": len(kept)}
+        config["pad_token_id"] = kept.index(config["pad_token_id"])
+        _write(draft / CONFIG_FILE, config)
+        _write(draft / TOKENIZER_FILE, _take_pieces(tokenizer, kept))
+        _write(draft / TOKENIZER_CONFIG_FILE, _read(source, TOKENIZER_CONFIG_FILE))
+        finish_float32(draft, out.name, Description.read(source).max_tokens)
+    return out
+
+
+def spread(own: int, wanted: int) -> list[int]:
+    """Choose layers evenly, the lowest and the highest among them: neighbours do much the same."""
+    return [round(place) for place in np.linspace(0, own - 1, wanted)] if wanted > 1 else [0]
+
+
+def choose_pieces(tokenizer: Mapping[str, Any], size: int, texts: Iterable[str]) -> list[int]:
+    """Return the ids of the pieces to keep, in order: all special ones and single characters, then the most used."""
+    from tokenizers import Tokenizer
+
+    vocabulary = [piece for piece, _ in tokenizer["model"]["vocab"]]
+    special = {token["id"] for token in tokenizer["added_tokens"]} | {tokenizer["model"]["unk_id"]}
+    # Whatever else is cut, any word can still be spelt.
+    needed = special | {index for index, piece in enumerate(vocabulary) if len(piece.removeprefix(WORD_MARK)) <= 1}
+    if size < len(needed):
+        raise UsageError(f"the single characters alone are {len(needed)} pieces: keep at least so many, got {size}")
+    used = _count(Tokenizer.from_str(json.dumps(tokenizer)), texts)
+    by_use = (index for index, _ in used.most_common() if index not in needed)
+    return sorted({*needed, *islice(by_use, size - len(needed))})
+
+
+def _count(tokenizer: Any, texts: Iterable[str]) -> Counter[int]:
+    """Count how often each piece occurs."""
+    used: Counter[int] = Counter()
+    remaining = iter(texts)
+    while batch := list(islice(remaining, TEXTS_AT_ONCE)):
+        for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False):
+            used.update(encoding.ids)
+    return used
+
+
+def _take_layers(tensors: Mapping[str, NDArray[Any]], layers: Sequence[int]) -> dict[str, NDArray[Any]]:
+    return {
+        name.replace(f"{_LAYER}{old}.", f"{_LAYER}{new}.", 1): array
+        for new, old in enumerate(layers)
+        for name, array in tensors.items()
+        if name.startswith(f"{_LAYER}{old}.")
+    }
+
+
+def _take_pieces(tokenizer: Mapping[str, Any], kept: Collection[int]) -> dict[str, Any]:
+    """Return the tokenizer with these pieces alone, numbered anew."""
+    new_id = {old: new for new, old in enumerate(kept)}
+    model = tokenizer["model"]
+    vocabulary = [model["vocab"][old] for old in kept]
+    frame = {
+        name: entry | {"ids": [new_id[old] for old in entry["ids"]]}
+        for name, entry in tokenizer["post_processor"]["special_tokens"].items()
+    }
+    return {
+        **tokenizer,
+        "added_tokens": [token | {"id": new_id[token["id"]]} for token in tokenizer["added_tokens"]],
+        "post_processor": {**tokenizer["post_processor"], "special_tokens": frame},
+        "model": {**model, "vocab": vocabulary, "unk_id": new_id[model["unk_id"]]},
+    }
+
+
+def _read(folder: Path, name: str) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise EncoderError(f"{folder} is no folder of an encoder in float32: {name} can't be read") from error
+    return content
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
