@@ -9,7 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
@@ -31,34 +30,28 @@ _LAYER = "encoder.layer."
 _EMBEDDINGS = "embeddings.word_embeddings.weight"
 
 
-def shrink(source: Path, out: Path, layers: int, pieces: int, texts: Iterable[str]) -> Path:
-    """Write an encoder folder with so many layers and pieces of that in `source`, to be trained further."""
+def shrink(source: Path, out: Path, layers: Sequence[int], pieces: int, texts: Iterable[str]) -> Path:
+    """Write an encoder folder with these layers and so many pieces of that in `source`, to be trained further."""
     config, tokenizer = _read(source, CONFIG_FILE), _read(source, TOKENIZER_FILE)
     if not can_compile(config) or tokenizer["model"]["type"] != "Unigram":
         raise EncoderError(f"an encoder with the vocabulary of XLM-R can be made smaller, {source} has none")
     own = config["num_hidden_layers"]
-    if not 1 <= layers <= own:
-        raise UsageError(f"{source} has {own} layers: keep 1 to {own} of them, got {layers}")
+    if not layers or list(layers) != sorted(set(layers) & set(range(own))):
+        raise UsageError(f"{source} has the layers 0 to {own - 1}: name some of them, in order, got {list(layers)}")
     kept = choose_pieces(tokenizer, pieces, texts)
-    kept_layers = spread(own, layers)
     tensors = load_file(source / WEIGHTS_FILE)
     with folder_in_the_making(out) as draft:
         small = {name: array for name, array in tensors.items() if not name.startswith(_LAYER)}
-        small |= _take_layers(tensors, kept_layers)
+        small |= _take_layers(tensors, layers)
         small[_EMBEDDINGS] = tensors[_EMBEDDINGS][kept]
         write_weights(small, draft)
-        config |= {"num_hidden_layers": layers, "vocab_size": len(kept)}
+        config |= {"num_hidden_layers": len(layers), "vocab_size": len(kept)}
         config["pad_token_id"] = kept.index(config["pad_token_id"])
         _write(draft / CONFIG_FILE, config)
         _write(draft / TOKENIZER_FILE, _take_pieces(tokenizer, kept))
         _write(draft / TOKENIZER_CONFIG_FILE, _read(source, TOKENIZER_CONFIG_FILE))
         finish_float32(draft, out.name, Description.read(source).max_tokens)
     return out
-
-
-def spread(own: int, wanted: int) -> list[int]:
-    """Choose layers evenly, the lowest and the highest among them: neighbours do much the same."""
-    return [round(place) for place in np.linspace(0, own - 1, wanted)] if wanted > 1 else [0]
 
 
 def choose_pieces(tokenizer: Mapping[str, Any], size: int, texts: Iterable[str]) -> list[int]:

@@ -1,0 +1,90 @@
+"""Smaller encoders: what is kept reads as before, and everything can still be read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emoglot.encoders import load_encoder, load_trainable
+from emoglot.encoders.export import export_encoder
+from emoglot.encoders.hub import HubEncoder
+from emoglot.encoders.onnx import OnnxEncoder
+from emoglot.encoders.shrink import shrink
+from emoglot.errors import EncoderError, UsageError
+from tests.conftest import make_dataset
+
+TEXTS = make_dataset(1).texts
+
+
+@pytest.fixture(scope="module")
+def large(xlmr_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return export_encoder(HubEncoder("tiny", source=xlmr_folder), tmp_path_factory.mktemp("large") / "large", "large")
+
+
+def vocabulary(folder: Path) -> list[str]:
+    return [piece for piece, _ in json.loads((folder / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]]
+
+
+def layers_of(folder: Path) -> range:
+    return range(json.loads((folder / "config.json").read_text("utf-8"))["num_hidden_layers"])
+
+
+def pieces_of(folder: Path, text: str) -> list[str]:
+    encoder = load_encoder(folder)
+    assert isinstance(encoder, OnnxEncoder)
+    return [str(token) for token in encoder.tokenizer.encode(text).tokens]
+
+
+def test_with_all_layers_and_pieces_it_is_the_same_encoder(large, tmp_path):
+    whole = shrink(large, tmp_path / "whole", layers_of(large), len(vocabulary(large)), TEXTS)
+    np.testing.assert_array_equal(load_encoder(whole).encode(TEXTS).vectors, load_encoder(large).encode(TEXTS).vectors)
+
+
+def test_texts_whose_pieces_are_kept_read_as_before(large, tmp_path):
+    kept = TEXTS[:8]
+    characters = sum(len(piece.removeprefix("▁")) <= 1 for piece in vocabulary(large))
+    small = shrink(large, tmp_path / "small", layers_of(large), len(vocabulary(large)) - 1, kept)
+    assert characters < len(vocabulary(small)) < len(vocabulary(large))
+    before, after = (load_encoder(folder).encode(kept) for folder in (large, small))
+    np.testing.assert_array_equal(before.splits, after.splits)
+    np.testing.assert_allclose(before.vectors, after.vectors, atol=1e-6)
+    assert [pieces_of(small, text) for text in kept] == [pieces_of(large, text) for text in kept]
+
+
+def test_a_word_whose_piece_is_gone_is_spelt_and_never_unknown(large, tmp_path):
+    characters = sum(len(piece.removeprefix("▁")) <= 1 for piece in vocabulary(large))
+    small = shrink(large, tmp_path / "small", [1], characters + 5, TEXTS[:1])
+    for text in TEXTS:
+        assert pieces_of(small, text).count("<unk>") == pieces_of(large, text).count("<unk>")
+    assert sum(len(pieces_of(small, text)) for text in TEXTS) > sum(len(pieces_of(large, text)) for text in TEXTS)
+
+
+def test_it_can_be_trained_further(large, tmp_path):
+    small = shrink(large, tmp_path / "small", [1], len(vocabulary(large)) - 1, TEXTS)
+    encoder = load_trainable(small)
+    assert len(encoder.model.encoder.layer) == 1
+    assert encoder.tokenizer.pad_token_id == encoder.model.config.pad_token_id
+    np.testing.assert_allclose(encoder.encode(TEXTS).vectors, load_encoder(small).encode(TEXTS).vectors, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("layers", "pieces", "message"),
+    [
+        ([], 119, r"has the layers 0 to 1: name some of them, in order, got \[\]"),
+        ([1, 0], 119, r"in order, got \[1, 0\]"),
+        ([0, 2], 119, r"in order, got \[0, 2\]"),
+        ([0], 5, "alone are .* got 5"),
+    ],
+)
+def test_what_can_not_be_kept_is_told(large, tmp_path, layers, pieces, message):
+    with pytest.raises(UsageError, match=message):
+        shrink(large, tmp_path / "small", layers, pieces, TEXTS)
+    assert not (tmp_path / "small").exists()
+
+
+def test_a_folder_without_an_encoder_is_told(tmp_path):
+    with pytest.raises(EncoderError, match=r"is no folder of an encoder in float32: config.json can't be read"):
+        shrink(tmp_path, tmp_path / "small", [1], 600, TEXTS)
