@@ -442,3 +442,15 @@ def test_column_names_do_not_go_with_fixed_columns(write):
 def test_a_format_that_can_not_be_told_is_asked_for(write):
     with pytest.raises(DataError, match="name it with --format, one of semeval"):
         read(write("notes.md", "# Notes\nnothing here\n"))
+
+
+def test_a_word_of_sentiment_says_two_labels_or_none(write):
+    words = ("positive", "negative", "neutral", "😂", "")
+    rows = "\n".join(["text\tlanguage\tlabel", *(f"text {word}\tde\t{word}" for word in words)])
+    dataset = read(write("posts_de.tsv", rows), format="polarity")
+    assert dataset.labels == ("positive", "negative")
+    assert dataset.targets.tolist() == [[1, 0], [0, 1], [0, 0], [UNKNOWN] * 2, [UNKNOWN] * 2]
+    assert set(dataset.languages) == {"de"}
+    assert set(dataset.sources) == {"posts_de"}
+    with pytest.raises(DataError, match="must be text language label, got"):
+        read(write("posts_de.tsv", "text\tlabel\nfine\tpositive\n"), format="polarity")

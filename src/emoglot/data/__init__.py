@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from emoglot.data import brighter, collection, goemotions, semeval, tables, xed
+from emoglot.data import brighter, collection, goemotions, polarity, semeval, tables, xed
 from emoglot.data.dataset import Dataset, concatenate, map_labels
 from emoglot.data.goemotions import GOEMOTIONS_LABELS, GOEMOTIONS_TO_SEMEVAL
 from emoglot.data.lines import BadLine
@@ -50,6 +50,7 @@ CORPORA: Mapping[str, CorpusReader] = {
     "goemotions-semeval": goemotions.read_mapped,
     "collection-train": partial(collection.read, split="train"),
     "collection-dev": partial(collection.read, split="dev"),
+    "polarity": polarity.read,
 }
 TABLES: Mapping[str, TableReader] = {
     "csv": tables.read_csv,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from pathlib import Path
 
 from emoglot.data.cells import check_count, shown, text_cell
-from emoglot.data.dataset import Dataset
-from emoglot.data.lines import MalformedLineError, check_text, decode, keep_good, numbered_lines, read_bytes, read_text
+from emoglot.data.dataset import NO_LANGUAGE, Dataset
+from emoglot.data.lines import MalformedLineError, check_text, keep_good, numbered_lines, read_packed, read_text
 from emoglot.errors import DataError
 from emoglot.labels import check_names, to_targets
 
@@ -25,7 +23,7 @@ def read(path: Path, *, split: str, skip_bad: bool = False, language: str | None
     """
     name = path.name.partition(".")[0]
     labels = _annotated(path.with_name(INDEX), name)
-    lines = numbered_lines(_content(path))
+    lines = numbered_lines(read_packed(path))
     header = next(lines)[1]
     if tuple(header.split("\t")) != HEADER:
         raise DataError(
@@ -40,7 +38,7 @@ def read(path: Path, *, split: str, skip_bad: bool = False, language: str | None
         chosen = tuple(filter(None, names.split(SEPARATOR)))
         if unasked := [label for label in chosen if label not in labels]:
             raise MalformedLineError(f"a label must be one of {', '.join(labels)}, as {INDEX} says, got {unasked[0]!r}")
-        return text_cell(text, "text"), code or language or "", chosen, part
+        return text_cell(text, "text"), code or language or NO_LANGUAGE, chosen, part
 
     rows, bad_lines = keep_good(path, lines, parse, skip_bad=skip_bad)
     # In each of several languages there were other annotators, and so other habits.
@@ -63,13 +61,3 @@ def _annotated(index: Path, name: str) -> tuple[str, ...]:
         if cells["name"] == name:
             return check_names(cells.get("annotated", "").split())
     raise DataError(f"{index} does not list {name}: add a line that names its labels")
-
-
-def _content(path: Path) -> str:
-    data = read_bytes(path)
-    if path.suffix != ".gz":
-        return decode(data, path)
-    try:
-        return decode(gzip.decompress(data), path)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} is no complete gzip file: {error}") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +64,17 @@ def decode(data: bytes, path: Path) -> str:
 def read_text(path: Path) -> str:
     """Read a whole UTF-8 file."""
     return decode(read_bytes(path), path)
+
+
+def read_packed(path: Path) -> str:
+    """Read a whole UTF-8 file that may be gzip."""
+    data = read_bytes(path)
+    if path.suffix != ".gz":
+        return decode(data, path)
+    try:
+        return decode(gzip.decompress(data), path)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} is no complete gzip file: {error}") from error
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
