@@ -169,7 +169,7 @@ class WideConfig:
         _check_range("wide.regularisation", self.regularisation, 1e-6, 1e6)
 
 
-# How often a pair of each source is shown, against 1 for sentences: words are many, and were translated out of context.
+# How often a pair of each source is drawn, against 1 for sentences: words are many, and were translated out of context.
 SOURCE_WEIGHTS = {
     "memolon": 0.15,
     "cldr": 0.2,
@@ -186,6 +186,21 @@ SOURCE_WEIGHTS = {
     "ui_wikipedia_android": 0.5,
     "written": 2.0,  # few, and what will be read
 }
+
+
+@dataclass(frozen=True)
+class TeachingConfig:
+    """How a network learns from the scores of larger ones."""
+
+    annotators: float = 0.5  # what a known label counts for, against the teachers' score of it
+    pairs: int = 2000  # translations of each language
+    sources: dict[str, float] = field(default_factory=SOURCE_WEIGHTS.copy)
+
+    def __post_init__(self) -> None:
+        _check_range("teaching.annotators", self.annotators, 0, 1)
+        _check_count("teaching.pairs", self.pairs, 1, 2**31 - 1)
+        for name, weight in self.sources.items():
+            _check_range(f"teaching.sources.{name}", weight, 0, 1000)
 
 
 @dataclass(frozen=True)
@@ -249,6 +264,7 @@ class Config:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     fine_tune: FineTuneConfig = field(default_factory=FineTuneConfig)
     wide: WideConfig = field(default_factory=WideConfig)
+    teaching: TeachingConfig = field(default_factory=TeachingConfig)
 
     def __post_init__(self) -> None:
         _check_choice("task", self.task, TASKS)
@@ -308,7 +324,7 @@ class Config:
 
     @classmethod
     def from_toml(cls, path: Path) -> Config:
-        """Read a TOML file with the tables [head], [loss], [training], [fine_tune] and [wide]."""
+        """Read a TOML file with the tables [head], [loss], [training], [fine_tune], [wide] and [teaching]."""
         return cls.from_dict(read_toml(path))
 
 

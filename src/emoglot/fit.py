@@ -23,7 +23,7 @@ from emoglot.encoders import Encoder, extended_fingerprints
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.errors import DataError, MissingExtraError, TrainingError, UsageError
 from emoglot.features import FeatureCache, Features, Progress, extract_features
-from emoglot.labels import Targets
+from emoglot.labels import UNKNOWN, Targets
 from emoglot.metrics import evaluate_languages
 from emoglot.persist import ModelState
 from emoglot.runtime import HeadRuntime, logits_of, score
@@ -50,6 +50,7 @@ class Part:
     data: Dataset
     texts: list[str]  # normalised
     inputs: Inputs  # what the network that is trained reads
+    chances: NDArray[np.float32] | None = None  # of every label, where a teacher had a say
 
     @property
     def features(self) -> Features:
@@ -64,11 +65,13 @@ class Part:
 
     def labelled(self) -> Labelled:
         """Give what the network is trained and measured on."""
-        return Labelled(self.inputs, self.targets, self.data.sources)
+        targets = self.targets if self.chances is None else self.chances
+        return Labelled(self.inputs, targets, self.data.sources)
 
     def select(self, rows: NDArray[np.int64]) -> Part:
         """Take the rows with these indices."""
-        return Part(self.data.select(rows), [self.texts[row] for row in rows], self.inputs.select(rows))
+        chances = None if self.chances is None else self.chances[rows]
+        return Part(self.data.select(rows), [self.texts[row] for row in rows], self.inputs.select(rows), chances)
 
     def with_tokens(self) -> Part:
         """Leave out texts without tokens."""
@@ -99,11 +102,22 @@ def prepare(
     config: Config,
     cache: FeatureCache | None,
     on_features: Progress | None = None,
+    chances: NDArray[np.float32] | None = None,
 ) -> Parts:
-    """Check, split, normalise and encode the data; many trainings can follow."""
+    """Check, split, normalise and encode the data; many trainings can follow.
+
+    `chances` (rows, labels) are learnt in the place of the targets of the training rows.
+    """
     if config.fine_tune.enabled:
         assert isinstance(encoder, HubEncoder)
         check_exportable(encoder)
+    if chances is None:
+        training = training.annotated()
+        if len(training) and not (training.targets == 1).any():
+            raise TrainingError("no training row has any label: there is nothing to learn; is the right column read?")
+        _warn_of_absent_labels(training)
+    elif validation is None:
+        raise UsageError("a student is measured on labelled rows that it did not learn from: give validation data")
     training, validation = _check_data(training, validation, config)
     data = concatenate([training, validation]).with_labels(training.labels)
     texts = [normalise_text(text) for text in data.texts]
@@ -112,7 +126,8 @@ def prepare(
     held_out = whole.select(np.arange(len(training), len(data)))
     settings = config.training
     stopping, thresholding = split_rows(held_out.data, settings.thresholding_fraction, settings)
-    return Parts(whole.select(np.arange(len(training))), held_out.select(stopping), held_out.select(thresholding))
+    learnt = replace(whole.select(np.arange(len(training))), chances=chances)
+    return Parts(learnt, held_out.select(stopping), held_out.select(thresholding))
 
 
 def _read_inputs(
@@ -245,9 +260,6 @@ def _finish(
 
 def _check_data(training: Dataset, validation: Dataset | None, config: Config) -> tuple[Dataset, Dataset]:
     """Refuse what nothing can be learnt from; cut a validation set from the training rows where none is given."""
-    training = training.annotated()
-    if len(training) and not (training.targets == 1).any():
-        raise TrainingError("no training row has any label: there is nothing to learn; is the right column read?")
     if validation is None:
         kept, held_out = split_rows(training, config.training.validation_fraction, config.training)
         training, validation = training.select(kept), training.select(held_out)
@@ -268,9 +280,6 @@ def _check_data(training: Dataset, validation: Dataset | None, config: Config) -
             f"training.single_choice names datasets of the training data, got {', '.join(unknown)}, which "
             "is none of them: a file's dataset is its name without the ending"
         )
-    absent = [name for name, column in zip(training.labels, training.targets.T, strict=True) if 1 not in column]
-    if absent:
-        _warn(f"no training row is labelled {', '.join(absent)}: expect no such prediction")
     shared = len(set(training.texts) & set(validation.texts))
     if shared:
         _warn(f"{shared} texts are in both training and validation: the figures will be too good")
@@ -305,9 +314,9 @@ def split_rows(data: Dataset, fraction: float, settings: TrainingConfig) -> tupl
 
 
 def _fit_wide(training: Part, config: Config) -> WideChannel:
-    """Fit the n-grams apart from the network."""
-    sources = training.data.sources
-    return fit_wide(training.texts, training.targets, sources, config.wide, config.training.zero_weight)
+    """Fit the n-grams apart from the network, on what annotators said alone."""
+    rows = training.select(np.flatnonzero((training.targets != UNKNOWN).any(axis=1)))
+    return fit_wide(rows.texts, rows.targets, rows.data.sources, config.wide, config.training.zero_weight)
 
 
 def _in_scale(
@@ -333,6 +342,13 @@ def _calibrated(
     return weights | scaled, wide.rescaled(line.slope, line.shift) if wide else None
 
 
+def _warn_of_absent_labels(training: Dataset) -> None:
+    """Name the labels that nothing can be learnt of."""
+    absent = [name for name, column in zip(training.labels, training.targets.T, strict=True) if 1 not in column]
+    if absent:
+        _warn(f"no training row is labelled {', '.join(absent)}: expect no such prediction")
+
+
 def _warn_of_silent_labels(thresholds: NDArray[np.float64], training: Dataset) -> None:
     """Name the labels that were learnt but will never be given, for want of a row to choose their threshold."""
     columns = zip(training.labels, thresholds, training.targets.T, strict=True)
@@ -347,7 +363,9 @@ def _warn_of_silent_labels(thresholds: NDArray[np.float64], training: Dataset) -
 def _run_key(parts: Parts, encoder: Encoder, config: Config) -> Any:
     """Name everything that the weights depend on."""
     data = [[part.data.fingerprint, part.data.sources] for part in parts.all()]
-    return [encoder.fingerprint, NORMALISATION_VERSION, data, config.to_dict()]
+    chances = parts.training.chances
+    taught = [] if chances is None else [hashlib.sha256(np.ascontiguousarray(chances).data).hexdigest()]
+    return [encoder.fingerprint, NORMALISATION_VERSION, data, config.to_dict(), *taught]
 
 
 def _training_record(trained: Trained, parts: Parts) -> dict[str, Any]:

@@ -159,11 +159,13 @@ class EmotionClassifier:
         checkpoint: Path | None = None,
         start: EmotionClassifier | None = None,
         checkpoint_seconds: float = 300.0,
+        chances: NDArray[np.float32] | None = None,
     ) -> EmotionClassifier:
         """Train on datasets; without a validation set, a part of the training rows becomes one.
 
         A run that was interrupted goes on from `checkpoint`, a file, to the very weights it would have come to. The
         network starts from random weights, or from those of `start`, a model with the same encoder, labels and head.
+        `chances` (rows, labels), where a teacher gave them, are learnt in the place of the labels.
         """
         from emoglot.fit import fit_parts, prepare  # torch is needed from here on, not before
         from emoglot.train import find_device
@@ -171,7 +173,7 @@ class EmotionClassifier:
         find_device(self._device)  # before anything is encoded
         base = load_trainable(self._base) if self.config.fine_tune.enabled else self._base
         cache = FeatureCache(self._cache_root, base)
-        parts = prepare(base, training, validation, self.config, cache, on_features)
+        parts = prepare(base, training, validation, self.config, cache, on_features, chances)
         fitted = fit_parts(
             parts,
             base,

@@ -18,7 +18,6 @@ from emoglot.config import Config
 from emoglot.errors import TrainingError
 from emoglot.features import length_sorted_batches
 from emoglot.head import make_head
-from emoglot.labels import Targets
 from emoglot.loss import DynamicWeighting, Weighting, make_weighting, total_loss
 
 # Batches are cut from pools of this many batches' rows sorted by length: little padding, yet ever new company.
@@ -58,7 +57,7 @@ class Labelled:
     """Texts in the form that a network reads, with what is known of their labels."""
 
     inputs: Inputs
-    targets: Targets
+    targets: NDArray[Any]  # (rows, labels): `Targets`, or in float32 the chance of every label
     sources: tuple[str, ...]  # the dataset of every row
 
     def __len__(self) -> int:
@@ -139,7 +138,9 @@ class Trainer:
     def _weights_of_zeros(self, names: list[str]) -> Tensor | None:
         """Return how much the absence of a label counts in each dataset, unless it does so fully in all."""
         settings = self._config.training
-        return torch.tensor([settings.zero_weight(name) for name in names]) if settings.single_choice else None
+        if not settings.single_choice or self._training.targets.dtype != np.int8:  # chances say what is doubtful
+            return None
+        return torch.tensor([settings.zero_weight(name) for name in names])
 
     def start(self, weights: Mapping[str, NDArray[np.float32]] | None = None) -> None:
         """Draw the initial weights, or take them over; everything random after this follows from the seed."""
@@ -156,7 +157,7 @@ class Trainer:
             self._network, [self._biases] if self._biases.requires_grad else []
         )
         self._rates = [group["lr"] for group in self._optimiser.param_groups]
-        positives = (self._training.targets == 1).sum(axis=0)
+        positives = (self._training.targets >= 0.5).sum(axis=0)  # of chances, those that are rather there
         self._weighting: Weighting = make_weighting(self._config.loss, positives)
 
     def run_epoch(self, number: int, after_step: Callable[[], None] = lambda: None) -> float:

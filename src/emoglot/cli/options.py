@@ -15,6 +15,7 @@ from emoglot.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from emoglot.data.dataset import Dataset
+    from emoglot.parallel import Parallel
     from emoglot.recipe import Recipe
 
 Format = Annotated[str | None, typer.Option("--format", help="The files' format; recognised by content if not given.")]
@@ -101,6 +102,17 @@ def read_recipe(recipe: Recipe, purpose: str, root: Path) -> Dataset | None:
     if data:
         warn_of_bad_lines(data.bad_lines, len(data))
     return data
+
+
+def read_pairs(paths: Sequence[Path], skip_bad: bool) -> Parallel | None:
+    """Read translations, if there are any, saying what was dropped."""
+    from emoglot.parallel import read_parallel
+
+    if not paths:
+        return None
+    pairs = read_parallel(paths, skip_bad=skip_bad)
+    warn_of_bad_lines(pairs.bad_lines, len(pairs))
+    return pairs
 
 
 def check_new(out: Path) -> None:

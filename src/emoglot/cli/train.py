@@ -12,6 +12,10 @@ from emoglot.cli.output import note, progress_bar
 from emoglot.errors import UsageError
 
 if TYPE_CHECKING:
+    from emoglot.config import Config
+    from emoglot.data.dataset import Dataset
+    from emoglot.parallel import Parallel
+    from emoglot.teaching import Lessons
     from emoglot.train import Epoch
 
 
@@ -22,6 +26,14 @@ def train(
     validation: options.ValidationFiles = None,
     start: Annotated[
         Path | None, typer.Option(help="A model on the same encoder, whose network is trained further.")
+    ] = None,
+    teacher: Annotated[
+        list[Path] | None,
+        typer.Option(help="A trained model whose scores are learnt beside the labels; several are averaged."),
+    ] = None,
+    parallel: Annotated[
+        list[Path] | None,
+        typer.Option(help="Translations that a teacher labels by their English: LANGUAGE.tsv, or a folder of them."),
     ] = None,
     config: options.ConfigFile = None,
     data: options.DataRoot = Path(),
@@ -56,13 +68,20 @@ def train(
 
     from emoglot.model import EmotionClassifier, load
 
+    lessons = None
+    if teacher:
+        pairs = options.read_pairs(parallel or recipe.files("parallel", data), skip_bad)
+        lessons = _ask_teachers(teacher, training_data, pairs, settings, out)
+    elif parallel:
+        raise UsageError("translations are labelled by a teacher: name one with --teacher")
     model = EmotionClassifier(encoder, config=settings, quantize=quantize, device=device, cache=cache)
     # After an interruption the same command goes on from here.
     checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
     with progress_bar("encoding") as on_features:
         model.fit_datasets(
-            training_data,
+            lessons.data if lessons else training_data,
             validation_data,
+            chances=lessons.chances if lessons else None,
             on_features=on_features,
             on_epoch=_report,
             checkpoint=checkpoint,
@@ -81,6 +100,18 @@ def train(
         before, after = (100 * by_quantization[kind] for kind in ("none", quantize))
         note(f"macro-F1 in float32 {before:.2f}, in {quantize} {after:.2f}")
     typer.echo(f"{out}")
+
+
+def _ask_teachers(
+    folders: list[Path], data: Dataset, parallel: Parallel | None, settings: Config, out: Path
+) -> Lessons:
+    """Let trained models score what is to be learnt; what they said is kept beside the model."""
+    from emoglot.model import load
+    from emoglot.teaching import make_lessons
+
+    work = out.resolve().with_name(f"{out.resolve().name}.lessons")
+    with progress_bar("asking the teacher") as on_progress:
+        return make_lessons([load(folder) for folder in folders], data, parallel, settings, work, on_progress)
 
 
 def _report(epoch: Epoch) -> None:

@@ -1,0 +1,133 @@
+"""Teaching: what trained models say of a text becomes what a smaller one learns of it, and of its translations."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emoglot.config import Config
+from emoglot.data.dataset import Dataset, concatenate
+from emoglot.errors import UsageError
+from emoglot.features import Progress
+from emoglot.labels import UNKNOWN
+from emoglot.model import EmotionClassifier
+from emoglot.parallel import Parallel
+
+SOURCE = "parallel"
+ENGLISH = "en"
+# Texts asked about before the answers are written: what an interruption can cost, some minutes.
+CHUNK = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Lessons:
+    """Rows to learn from, with the chance of every label."""
+
+    data: Dataset
+    chances: NDArray[np.float32]  # (rows, labels)
+
+
+def make_lessons(
+    teachers: Sequence[EmotionClassifier],
+    data: Dataset,
+    parallel: Parallel | None,
+    config: Config,
+    work: Path,
+    on_progress: Progress | None = None,
+) -> Lessons:
+    """Ask teachers about labelled texts, and about the English of translations; `work` keeps what they said."""
+    labels = data.labels
+    for teacher in teachers:
+        if missing := set(labels) - set(teacher.labels_):
+            raise UsageError(f"a teacher must know all labels of the data, it lacks {', '.join(sorted(missing))}")
+    pairs = _pairs(parallel, config) if parallel else None
+    asked = (*data.texts, *(pairs.english if pairs else ()))
+    scores = np.mean([_ask(teacher, labels, asked, work, on_progress) for teacher in teachers], axis=0)
+    chances = mix(data, scores[: len(data)].astype(np.float32), config)
+    if pairs is None:
+        return Lessons(data, chances)
+    of_english = scores[len(data) :].astype(np.float32)
+    translations = Dataset(
+        (*pairs.texts, *pairs.english),
+        np.full((len(pairs) + len(pairs.english), len(labels)), UNKNOWN, dtype=np.int8),
+        labels,
+        (*pairs.languages, *[ENGLISH] * len(pairs.english)),
+        (SOURCE,) * (len(pairs) + len(pairs.english)),
+    )
+    both = concatenate([data, translations])
+    assert both.labels == labels
+    return Lessons(both, np.concatenate([chances, of_english[pairs.english_of], of_english]))
+
+
+def mix(data: Dataset, scores: NDArray[np.float32], config: Config) -> NDArray[np.float32]:
+    """Weigh what annotators said against what teachers say; where annotators were not asked, the teachers decide."""
+    targets = data.targets
+    belief = np.where(targets == UNKNOWN, 0.0, config.teaching.annotators)
+    is_doubtful = (targets == 0) & (targets == 1).any(axis=1, keepdims=True)
+    zero_weights = np.array([config.training.zero_weight(source) for source in data.sources])
+    belief = np.where(is_doubtful, belief * zero_weights[:, None], belief)
+    return np.asarray(belief * (targets == 1) + (1 - belief) * scores, dtype=np.float32)
+
+
+def _pairs(parallel: Parallel, config: Config) -> Parallel:
+    """Draw translations of each language, sources that matter little less often."""
+    settings = config.teaching
+    rng = np.random.default_rng(config.training.seed)
+    training, _ = parallel.split()
+    weights = np.array([settings.sources.get(source, 1.0) for source in training.sources])
+    # The largest of u^(1/w), with u uniform, are a weighted sample without replacement (Efraimidis and Spirakis).
+    keys = rng.random(len(training)) ** (1 / np.maximum(weights, 1e-9))
+    languages = np.array(training.languages)
+    chosen = []
+    for language in np.unique(languages):
+        own = np.flatnonzero(languages == language)
+        chosen.append(own[np.argsort(-keys[own], kind="stable")[: settings.pairs]])
+    return training.select(np.sort(np.concatenate(chosen)))
+
+
+def _ask(
+    teacher: EmotionClassifier, labels: Sequence[str], texts: Sequence[str], work: Path, on_progress: Progress | None
+) -> NDArray[np.float16]:
+    """Let a teacher score texts, in the order of the labels."""
+    folder = work / f"{teacher.state.fingerprint()[:16]}-{teacher.encoder.fingerprint}"
+    columns = [teacher.labels_.index(label) for label in labels]
+    return _answers(teacher.predict_proba, texts, len(teacher.labels_), folder, on_progress)[:, columns]
+
+
+def _answers(
+    ask: Callable[[list[str]], NDArray[np.float32]],
+    texts: Sequence[str],
+    width: int,
+    folder: Path,
+    on_progress: Progress | None,
+) -> NDArray[np.float16]:
+    """Put texts to someone who is slow, one file for each chunk of them, which is there whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    result = np.empty((len(texts), width), dtype=np.float16)
+    for start in range(0, len(texts), CHUNK):
+        chunk = list(texts[start : start + CHUNK])
+        path = folder / f"{hashlib.sha256(chr(0).join(chunk).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.npy"
+        answers = _read_array(path)
+        if answers is None:
+            answers = ask(chunk).astype(np.float16)
+            draft = path.with_name(f"{path.stem}-{os.getpid()}.draft.npy")
+            np.save(draft, answers)
+            draft.replace(path)
+        result[start : start + len(chunk)] = answers
+        if on_progress:
+            on_progress(start + len(chunk), len(texts))
+    return result
+
+
+def _read_array(path: Path) -> NDArray[np.float16] | None:
+    """Read what was kept, if it is there and whole: after a power cut a file may be cut, too."""
+    try:
+        return np.asarray(np.load(path))
+    except (OSError, ValueError, EOFError):
+        return None

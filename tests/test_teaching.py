@@ -1,0 +1,123 @@
+"""Teaching: what a student is told of labelled texts and of translations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from emoglot.config import Config
+from emoglot.data.dataset import Dataset
+from emoglot.errors import UsageError
+from emoglot.fit import prepare
+from emoglot.labels import UNKNOWN
+from emoglot.loss import element_loss
+from emoglot.model import EmotionClassifier
+from emoglot.parallel import Parallel
+from emoglot.teaching import make_lessons, mix
+from tests.conftest import make_dataset
+
+CONFIG = Config().override({"teaching.annotators": 0.75})
+
+
+def pairs(count: int = 200, languages: tuple[str, ...] = ("de", "fr")) -> Parallel:
+    english = tuple(f"I am happy {number}" for number in range(count))
+    texts = tuple(f"{language} {number}" for language in languages for number in range(count))
+    names = tuple(language for language in languages for _ in range(count))
+    return Parallel(english, texts, np.tile(np.arange(count), len(languages)), names, ("tatoeba",) * len(texts))
+
+
+def test_annotators_and_teacher_are_mixed_and_the_teacher_fills_what_nobody_was_asked():
+    data = make_dataset(1)
+    data = replace(
+        data,
+        targets=np.where(np.arange(data.targets.size).reshape(data.targets.shape) % 5, data.targets, -1).astype(
+            np.int8
+        ),
+    )
+    scores = np.random.default_rng(0).random(data.targets.shape).astype(np.float32)
+    chances = mix(data, scores, CONFIG)
+    unknown = data.targets == UNKNOWN
+    np.testing.assert_array_equal(chances[unknown], scores[unknown])
+    np.testing.assert_allclose(chances[~unknown], 0.75 * data.targets[~unknown] + 0.25 * scores[~unknown], atol=1e-6)
+
+
+def test_a_label_not_chosen_where_one_had_to_be_is_for_the_teacher_to_say():
+    data = Dataset(("a", "b"), np.array([[1, 0], [0, 0]], np.int8), ("joy", "love"), ("en",) * 2, ("forced",) * 2)
+    config = CONFIG.override({"training.single_choice": {"forced": 0.0}})
+    scores = np.full((2, 2), 0.4, np.float32)
+    np.testing.assert_allclose(mix(data, scores, config), [[0.85, 0.4], [0.1, 0.1]], atol=1e-6)
+
+
+def test_translations_get_the_scores_of_their_english(trained: EmotionClassifier, dataset: Dataset, tmp_path: Path):
+    config = CONFIG.override({"teaching.pairs": 20})
+    lessons = make_lessons([trained], dataset, pairs(), config, tmp_path)
+    translated = [row for row, source in enumerate(lessons.data.sources) if source == "parallel"]
+    languages = [lessons.data.languages[row] for row in translated]
+    assert (languages.count("de"), languages.count("fr")) == (20, 20)
+    expected = trained.predict_proba([f"I am happy {lessons.data.texts[row].split()[-1]}" for row in translated])
+    np.testing.assert_allclose(lessons.chances[translated], expected, atol=1e-3)
+    assert (lessons.data.targets[translated] == UNKNOWN).all()
+
+
+def test_what_teachers_said_is_kept_and_asked_once(trained: EmotionClassifier, dataset: Dataset, tmp_path: Path):
+    first = make_lessons([trained], dataset, None, CONFIG, tmp_path)
+    kept = sorted(tmp_path.rglob("*.npy"))
+    assert kept
+    np.save(kept[0], np.zeros_like(np.load(kept[0])))  # had it been asked again, this would not be seen
+    again = make_lessons([trained], dataset, None, CONFIG, tmp_path)
+    known = dataset.targets != UNKNOWN
+    np.testing.assert_allclose(again.chances[known], 0.75 * dataset.targets[known], atol=1e-6)
+    kept[0].write_bytes(kept[0].read_bytes()[:50])  # a file cut short is no answer
+    np.testing.assert_array_equal(make_lessons([trained], dataset, None, CONFIG, tmp_path).chances, first.chances)
+
+
+def test_several_teachers_are_averaged(trained: EmotionClassifier, dataset: Dataset, tmp_path: Path):
+    once, twice = (make_lessons([trained] * count, dataset, None, CONFIG, tmp_path).chances for count in (1, 2))
+    np.testing.assert_array_equal(once, twice)
+
+
+def test_a_teacher_must_know_the_labels(trained: EmotionClassifier, dataset: Dataset, tmp_path: Path):
+    data = dataset.with_labels((*dataset.labels, "envy"))
+    with pytest.raises(UsageError, match="must know all labels of the data, it lacks envy"):
+        make_lessons([trained], data, None, CONFIG, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["focal", "cross-entropy", "asymmetric"])
+def test_the_loss_of_a_chance_is_the_one_to_be_expected(kind):
+    config = Config().override({"loss.kind": kind}).loss
+    logits = torch.linspace(-3, 3, 12).reshape(4, 3)
+    present, absent = (element_loss(logits, torch.full((4, 3), truth, dtype=torch.int8), config) for truth in (1, 0))
+    for chance in (0.0, 0.3, 1.0):
+        loss = element_loss(logits, torch.full((4, 3), chance), config)
+        torch.testing.assert_close(loss, chance * present + (1 - chance) * absent)
+    assert not element_loss(logits, torch.full((4, 3), float(UNKNOWN)), config).any()
+
+
+def test_a_student_learns_what_its_teacher_says_of_texts_without_labels(
+    trained: EmotionClassifier, dataset: Dataset, tmp_path: Path
+):
+    blank = replace(dataset, targets=np.full_like(dataset.targets, UNKNOWN))
+    lessons = make_lessons([trained], blank, None, CONFIG, tmp_path)
+    config = Config().override(
+        {
+            "loss.kind": "cross-entropy",
+            "loss.weighting": "uniform",
+            "training.max_epochs": 60,
+            "training.learning_rate": 0.01,
+        }
+    )
+    held_out = replace(dataset, texts=tuple(f"well {text}" for text in dataset.texts))
+    student = EmotionClassifier("tiny", config=config).fit_datasets(lessons.data, held_out, chances=lessons.chances)
+    learnt = student.predict_proba(dataset.texts)
+    for label in range(len(dataset.labels)):  # calibration moves each label's scores, but keeps their order
+        assert np.corrcoef(learnt[:, label], lessons.chances[:, label])[0, 1] > 0.8
+
+
+def test_a_student_is_measured_on_labelled_rows(trained: EmotionClassifier, dataset: Dataset):
+    chances = np.zeros(dataset.targets.shape, np.float32)
+    with pytest.raises(UsageError, match="give validation data"):
+        prepare(trained.encoder, dataset, None, Config(), None, chances=chances)
