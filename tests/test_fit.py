@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from emoglot import DataError, EmotionClassifier, TrainingError
+import emoglot
+from emoglot import DataError, EmotionClassifier, TrainingError, UsageError
 from emoglot.config import HeadConfig
 from emoglot.data.dataset import Dataset, concatenate
 from emoglot.encoders import load_encoder
@@ -195,3 +197,23 @@ def test_dropout_reaches_the_pooled_vector():
     vectors, lengths = torch.randn(1, 5, 8), torch.tensor([5])
     outputs = {tuple(head(vectors, lengths)[0][0].tolist()) for _ in range(10)}
     assert len(outputs) > 1
+
+
+def test_sentiment_is_learnt_beside_the_labels_and_not_given_with_them(dataset: Dataset, tmp_path: Path):
+    config = QUICK.override({"training.sentiment": ["joy"]})
+    model = EmotionClassifier("tiny", config=config, wide=True).fit_datasets(dataset)
+    given = tuple(name for name in dataset.labels if name != "joy")
+    assert model.labels_ == given
+    assert model.state.outputs == (*given, "joy")
+    assert HeadRuntime(model.state.graph).width == len(dataset.labels)
+    loaded = emoglot.load(model.save(tmp_path / "model"))
+    assert loaded.state.sentiment == ("joy",)
+    assert loaded.predict_proba(dataset.texts).shape == (len(dataset), len(given))
+    np.testing.assert_array_equal(loaded.predict_proba(dataset.texts), model.predict_proba(dataset.texts))
+    assert set(model.metrics_["overall"]["per_class"]) <= set(given)
+
+
+@pytest.mark.parametrize(("names", "message"), [(["bliss"], "got bliss"), (list(LABELS), "must leave a label")])
+def test_sentiment_that_is_no_label_or_every_label_is_refused(dataset: Dataset, names, message):
+    with pytest.raises(UsageError, match=message):
+        EmotionClassifier("tiny", config=QUICK.override({"training.sentiment": names})).fit_datasets(dataset)

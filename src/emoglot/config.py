@@ -83,6 +83,8 @@ class TrainingConfig:
     # may be true all the same. A text of such a dataset without any label was found to have none, which is sure. A name
     # stands for the dataset in all of its languages, too: "nusax" for "nusax-jv" and "nusax-su".
     single_choice: dict[str, float] = field(default_factory=dict)
+    # Labels of the data that are learnt beside the others but not given with them: of sentiment, not of emotion.
+    sentiment: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         _check_range("training.learning_rate", self.learning_rate, 1e-8, 10)

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -115,10 +115,12 @@ def prepare(
         training = training.annotated()
         if len(training) and not (training.targets == 1).any():
             raise TrainingError("no training row has any label: there is nothing to learn; is the right column read?")
-        _warn_of_absent_labels(training)
     elif validation is None:
         raise UsageError("a student is measured on labelled rows that it did not learn from: give validation data")
     training, validation = _check_data(training, validation, config)
+    if chances is None:
+        _warn_of_absent_labels(training)
+    training, chances = _with_sentiment_last(training, chances, config.training.sentiment)
     data = concatenate([training, validation]).with_labels(training.labels)
     texts = [normalise_text(text) for text in data.texts]
     # Both sets at once, so that one progress bar tells the whole truth.
@@ -236,14 +238,18 @@ def _finish(
     weights, wide = _calibrated(weights, wide, thresholding, config)
     graph = compile_head(config.head, weights)
     runtime = HeadRuntime(graph)
-    labels = parts.training.data.labels
-    thresholds = choose_thresholds(
-        score(runtime, wide, thresholding.features, thresholding.texts), thresholding.targets
+    sentiment = tuple(config.training.sentiment)
+    labels = tuple(name for name in parts.training.data.labels if name not in sentiment)
+    width = len(labels)
+    # (rows, labels), without the sentiment behind them
+    scores, held_out_scores = (
+        score(runtime, wide, part.features, part.texts)[:, :width] for part in (thresholding, parts.stopping)
     )
+    thresholds = choose_thresholds(scores, thresholding.targets[:, :width])
     if not config.single_label:
-        _warn_of_silent_labels(thresholds, parts.training.data)
-    scores = score(runtime, wide, parts.stopping.features, parts.stopping.texts)
-    chosen = decide(scores, thresholds, single_label=config.single_label)
+        _warn_of_silent_labels(thresholds, parts.training.data.with_labels(labels))
+    chosen = decide(held_out_scores, thresholds, single_label=config.single_label)
+    targets = parts.stopping.targets[:, :width]
     return ModelState(
         labels=labels,
         thresholds=thresholds,
@@ -254,7 +260,8 @@ def _finish(
         graph=graph,
         wide=wide,
         training=_training_record(trained, parts),
-        metrics=asdict(evaluate_languages(parts.stopping.targets, chosen, labels, parts.stopping.data.languages)),
+        sentiment=sentiment,
+        metrics=asdict(evaluate_languages(targets, chosen, labels, parts.stopping.data.languages)),
     )
 
 
@@ -286,6 +293,20 @@ def _check_data(training: Dataset, validation: Dataset | None, config: Config) -
     return training, validation
 
 
+def _with_sentiment_last(
+    training: Dataset, chances: NDArray[np.float32] | None, sentiment: Sequence[str]
+) -> tuple[Dataset, NDArray[np.float32] | None]:
+    """Reorder the labels, so that those which are given are the first outputs of the network."""
+    if missing := [name for name in sentiment if name not in training.labels]:
+        raise UsageError(f"training.sentiment names labels of the training data, got {', '.join(missing)}")
+    given = [name for name in training.labels if name not in sentiment]
+    if not given:
+        raise UsageError("training.sentiment must leave a label that is given")
+    labels = (*given, *sentiment)
+    columns = [training.labels.index(name) for name in labels]
+    return training.with_labels(labels), None if chances is None else chances[:, columns]
+
+
 def _check_start(start: ModelState, parts: Parts, encoder: Encoder, config: Config) -> None:
     """Refuse to go on from a network that reads, says or is built otherwise."""
     if start.encoder_fingerprint not in (encoder.fingerprint, *extended_fingerprints(encoder)):
@@ -294,7 +315,7 @@ def _check_start(start: ModelState, parts: Parts, encoder: Encoder, config: Conf
             f"({start.encoder_fingerprint}); where that was fine-tuned, it is the folder `encoder` of the model"
         )
     ours = (parts.training.data.labels, asdict(config.head) | {"dropout": 0})
-    theirs = (start.labels, asdict(start.config.head) | {"dropout": 0})
+    theirs = (start.outputs, asdict(start.config.head) | {"dropout": 0})
     for name, wanted, found in zip(("labels", "head"), ours, theirs, strict=True):
         if wanted != found:
             raise TrainingError(f"training can only start from a model with the same {name}: {wanted}, got {found}")

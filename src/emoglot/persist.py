@@ -71,6 +71,12 @@ class ModelState:
     metrics: Mapping[str, Any]  # as measured on held-out validation rows
     language_thresholds: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # instead of the others
     includes_encoder: bool = False  # in the folder: it was trained for this model alone
+    sentiment: tuple[str, ...] = ()  # what the network says beside the labels, and behind them
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of all that the network says."""
+        return (*self.labels, *self.sentiment)
 
     def thresholds_for(self, language: str | None) -> NDArray[np.float64]:
         """Give the thresholds of a language such as "pt-BR", of "pt", or those of all languages together."""
@@ -147,7 +153,9 @@ def read_model(folder: Path) -> ModelState:
                 for language, values in _as(dict, description.get("language_thresholds", {})).items()
             },
             includes_encoder=includes_encoder,
+            sentiment=tuple(_as(list, description.get("sentiment", []))),
         )
+        check_names(state.outputs)
     except (KeyError, TypeError, ValueError, OverflowError, SafetensorError, EmoglotError) as error:
         raise ModelError(f"{folder / DESCRIPTION_FILE} does not describe a model: {_reason(error)}") from error
     _check_state(state, description, folder)
@@ -170,6 +178,7 @@ def _describe(state: ModelState, version: str) -> dict[str, Any]:
         "version": FORMAT_VERSION,
         "emoglot": version,
         "labels": list(state.labels),
+        "sentiment": list(state.sentiment),
         "thresholds": listed(state.thresholds),
         "language_thresholds": {name: listed(values) for name, values in state.language_thresholds.items()},
         "encoder": {"name": state.encoder_name, "fingerprint": state.encoder_fingerprint},
@@ -283,8 +292,11 @@ def _check_state(state: ModelState, description: Mapping[str, Any], folder: Path
         buckets = state.config.wide.buckets
         ngrams = [array.shape for array in vars(state.wide.ngrams).values()]
         shapes = (*ngrams, state.wide.weights.shape, state.wide.bias.shape)
-        if shapes != ((buckets,), (buckets,), (1,), (buckets, width), (width,)):
-            raise ModelError(f"{folder}: the wide channel must fit {buckets} buckets and {width} labels, got {shapes}")
+        outputs = len(state.outputs)
+        if shapes != ((buckets,), (buckets,), (1,), (buckets, outputs), (outputs,)):
+            raise ModelError(
+                f"{folder}: the wide channel must fit {buckets} buckets and {outputs} labels, got {shapes}"
+            )
     # Not the other way round: a label that no validation row was annotated with has no figures.
     if strange := state.metrics["overall"]["per_class"].keys() - set(state.labels):
         raise ModelError(f"{folder}: there are metrics of {', '.join(sorted(strange))}, which is no label")

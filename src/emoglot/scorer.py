@@ -39,14 +39,15 @@ class Scorer:
     def __init__(self, state: ModelState, encoder: Encoder) -> None:
         self._encoder = encoder
         self._wide = state.wide
+        self._labels = len(state.labels)
         self._lanes = min(MOST_LANES, len(available_cores())) if runs_beside_itself(encoder) else 1
         # Where pieces are scored side by side, each has one thread.
         self._head = HeadRuntime(state.graph, 1 if self._lanes > 1 else ALL_CORES)
         shape = (self._head.dim, self._head.width)
-        if shape != (encoder.dim, len(state.labels)):
+        if shape != (encoder.dim, len(state.outputs)):
             raise ModelError(
                 f"the network maps {shape[0]} dimensions to {shape[1]} labels, "
-                f"the encoder gives {encoder.dim} and the folder names {len(state.labels)}: the folder is damaged"
+                f"the encoder gives {encoder.dim} and the folder names {len(state.outputs)}: the folder is damaged"
             )
 
     def run(self, texts: Sequence[str]) -> Iterator[Scored]:
@@ -68,7 +69,7 @@ class Scorer:
     def _score(self, texts: Sequence[str]) -> Scored:
         regular = [normalise_text(text) for text in texts]
         features = extract_features(self._encoder, regular)
-        scores = score(self._head, self._wide, features, regular)
+        scores = score(self._head, self._wide, features, regular)[:, : self._labels]
         scores[[_is_unreadable(text, features, row) for row, text in enumerate(regular)]] = 0
         return Scored(scores, regular, features)
 

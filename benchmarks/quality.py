@@ -1,0 +1,241 @@
+"""Measures what the model in the package is aimed at, in one table.
+
+    python -m benchmarks.quality --data DIR [--model FOLDER] [--json FILE]
+
+Rows that choose a threshold are never measured: each group of rows (a language of E-c or BRIGHTER, a dataset) is cut in
+two, and either half is measured with thresholds that the other half, or for "any text" all rows but the group's own,
+chose. Scores are computed once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import emoglot
+from emoglot.calibration import expected_calibration_error
+from emoglot.data import Dataset, concatenate, read, stratified_split
+from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
+from emoglot.metrics import evaluate
+from emoglot.model import EmotionClassifier
+from emoglot.parallel import read_parallel
+from emoglot.thresholds import apply_thresholds, choose_thresholds
+
+TESTS = Path(__file__).parents[1] / "tests"
+STABILITY = Path(__file__).with_name("stability.tsv")
+POSITIVE = {"joy", "love", "optimism", "trust"}
+NEGATIVE = {"anger", "disgust", "fear", "pessimism", "sadness"}
+ROWS_EACH = 200  # of a dataset of the collection
+FLORES_ROWS = 200  # of a language
+# A label that is wrong more often than so, on pooled rows, is not given by default.
+LEAST_PRECISION = 1 / 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    model = emoglot.load(arguments.model)
+    found = Scores(model)
+    tweets = found.read("ec", sorted((arguments.data / "semeval2018-ec").glob("*dev.txt")), None)
+    brighter = found.read("brighter", sorted((arguments.data / "brighter/dev").glob("*.csv")), None)
+    collection = found.read("", sorted((arguments.data / "labelled").glob("*.tsv.gz")), "collection-dev")
+    pooled = [*tweets, *brighter, *collection]
+    results: dict[str, object] = {}
+    results |= dict(measure_own("E-c", tweets))
+    results |= dict(measure_means("BRIGHTER", brighter, pooled))
+    results |= dict(measure_means("collection", collection, pooled))
+    thresholds = given_thresholds(pooled)
+    results["thresholds"] = dict(zip(SEMEVAL_LABELS, np.round(thresholds, 3).tolist(), strict=True))
+    results |= dict(measure_calibration(pooled))
+    results |= dict(measure_sentences(found, thresholds))
+    results |= dict(measure_flips(found, thresholds))
+    results |= dict(measure_agreement(found, thresholds, arguments.data))
+    for name, value in results.items():
+        print(f"{name}: {value}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+class Group:
+    """Rows that share annotators, with their scores."""
+
+    def __init__(self, name: str, data: Dataset, scores: NDArray[np.float32]) -> None:
+        self.name, self.scores = name, scores
+        self.targets = data.with_labels(SEMEVAL_LABELS).targets
+        self.labels = [index for index in range(len(SEMEVAL_LABELS)) if 1 in self.targets[:, index]]
+
+    def halves(self) -> Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Give rows that choose thresholds and rows that are measured, twice."""
+        first, second = stratified_split(self.targets, 0.5, 0)
+        return (first, second), (second, first)
+
+    def figures(self, thresholds: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Give macro-F1, micro-F1 and Jaccard over the labels that were asked for."""
+        chosen = apply_thresholds(self.scores[rows], thresholds)[:, self.labels]
+        found = evaluate(self.targets[rows][:, self.labels], chosen, [SEMEVAL_LABELS[index] for index in self.labels])
+        return 100 * np.array([found.macro_f1, found.micro_f1, found.jaccard])
+
+
+class Scores:
+    """A model, and what it says of the eleven emotions."""
+
+    def __init__(self, model: EmotionClassifier) -> None:
+        self._model = model
+        self._columns = [model.labels_.index(label) for label in SEMEVAL_LABELS]
+
+    def of(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._model.predict_proba(texts)[:, self._columns]
+
+    def read(self, name: str, paths: Sequence[Path], format_name: str | None) -> list[Group]:
+        """Read files, and group their rows by dataset and language."""
+        data = concatenate(read(path, format=format_name) for path in paths)
+        groups = np.array(
+            [f"{name} {code}" if name else s for s, code in zip(data.sources, data.languages, strict=True)]
+        )
+        wanted = {
+            group: np.flatnonzero(groups == group)[: None if name else ROWS_EACH]
+            for group in np.unique(groups).tolist()
+        }
+        chosen = data.select(np.concatenate(list(wanted.values())))
+        scores = self.of(chosen.texts)
+        ends = np.cumsum([len(rows) for rows in wanted.values()])
+        parts = zip(wanted, np.split(np.arange(len(chosen)), ends[:-1]), strict=True)
+        found = [Group(group, chosen.select(rows), scores[rows]) for group, rows in parts]
+        return [group for group in found if group.labels]
+
+
+def measure_own(title: str, groups: Sequence[Group]) -> Iterable[tuple[str, object]]:
+    """Measure each group with thresholds of its own."""
+    for group in groups:
+        figures = [group.figures(choose(group, chooses), measured) for chooses, measured in group.halves()]
+        yield f"{title} {group.name}", rounded(np.mean(figures, axis=0))
+
+
+def measure_means(title: str, groups: Sequence[Group], pooled: Sequence[Group]) -> Iterable[tuple[str, object]]:
+    """Measure the mean macro-F1 of groups with thresholds of their own, and with those for any text."""
+    own, anyhow = {}, {}
+    for group in groups:
+        others = given_thresholds([other for other in pooled if other is not group])
+        halves = [(choose(group, chooses, others), measured) for chooses, measured in group.halves()]
+        own[group.name] = np.mean([group.figures(thresholds, rows)[0] for thresholds, rows in halves])
+        anyhow[group.name] = group.figures(others, np.arange(len(group.targets)))[0]
+    yield f"{title}, own thresholds", rounded(np.mean(list(own.values())))
+    yield f"{title}, thresholds for any text", rounded(np.mean(list(anyhow.values())))
+    yield f"{title} by group", {name: [rounded(own[name]), rounded(anyhow[name])] for name in own}
+
+
+def choose(group: Group, rows: NDArray[np.intp], otherwise: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Choose thresholds on some rows; a label of fewer than five keeps another's."""
+    found = choose_thresholds(group.scores[rows], group.targets[rows])
+    if otherwise is None:
+        return found
+    return np.where((group.targets[rows] == 1).sum(axis=0) >= 5, found, otherwise)
+
+
+def given_thresholds(groups: Sequence[Group]) -> NDArray[np.float64]:
+    """Choose thresholds for any text: all groups weigh alike, and a label that is mostly wrong is not given."""
+    weights = [max(1, round(4000 / len(group.targets))) for group in groups]
+    scores = np.concatenate(
+        [np.repeat(group.scores, count, axis=0) for group, count in zip(groups, weights, strict=True)]
+    )
+    targets = np.concatenate(
+        [np.repeat(group.targets, count, axis=0) for group, count in zip(groups, weights, strict=True)]
+    )
+    thresholds = choose_thresholds(scores, targets)
+    chosen = apply_thresholds(scores, thresholds)
+    right = (chosen & (targets == 1)).sum(axis=0) / np.maximum(1, (chosen & (targets != UNKNOWN)).sum(axis=0))
+    return np.where(right >= LEAST_PRECISION, thresholds, np.inf)
+
+
+def measure_calibration(groups: Sequence[Group]) -> Iterable[tuple[str, object]]:
+    scores = np.concatenate([group.scores for group in groups])
+    targets = np.concatenate([group.targets for group in groups])
+    errors = {}
+    for index, label in enumerate(SEMEVAL_LABELS):
+        known = targets[:, index] != UNKNOWN
+        errors[label] = round(
+            float(expected_calibration_error(scores[known][:, [index]], targets[known][:, [index]])), 3
+        )
+    yield "calibration error", errors
+
+
+def measure_sentences(found: Scores, thresholds: NDArray[np.float64]) -> Iterable[tuple[str, object]]:
+    """Measure the plain sentences as the tests do, and list what is wrong."""
+    rows = table(TESTS / "plain_sentences.tsv")
+    chosen = apply_thresholds(found.of([row["text"] for row in rows]), thresholds)
+    right: dict[str, list[bool]] = {}
+    wrong = []
+    for row, given_row in zip(rows, chosen, strict=True):
+        given = {label for label, is_given in zip(SEMEVAL_LABELS, given_row, strict=True) if is_given}
+        answer = is_right(row["kind"], set(row["labels"].split()), given)
+        right.setdefault(row["kind"], []).append(answer)
+        if not answer:
+            wrong.append(
+                f"{row['language']} {row['kind']} {row['labels']} got {' '.join(sorted(given))}: {row['text']}"
+            )
+    yield "plain sentences", {kind: f"{sum(answers)} of {len(answers)}" for kind, answers in right.items()}
+    yield "wrong", "\n  " + "\n  ".join(wrong)
+
+
+def is_right(kind: str, listed: set[str], given: set[str]) -> bool:
+    if kind == "neutral":
+        return not given
+    if kind == "denial":
+        return not listed & given
+    contrary = (POSITIVE if listed & NEGATIVE else set()) | (NEGATIVE if listed & POSITIVE else set())
+    return bool(listed & given) and not contrary & given
+
+
+def measure_flips(found: Scores, thresholds: NDArray[np.float64]) -> Iterable[tuple[str, object]]:
+    rows = table(STABILITY)
+    labels = apply_thresholds(found.of([row["text"] for row in rows]), thresholds)
+    english = {row["group"]: index for index, row in enumerate(rows) if row["language"] == "en"}
+    own = [index for index, row in enumerate(rows) if row["language"] != "en"]
+    flips = labels[own] != labels[[english[rows[index]["group"]] for index in own]]
+    yield "translations with a flipped label", f"{100 * flips.any(axis=1).mean():.0f} %"
+
+
+def measure_agreement(found: Scores, thresholds: NDArray[np.float64], data: Path) -> Iterable[tuple[str, object]]:
+    """Measure Cohen's κ between the labels of translations and those of their English."""
+    files = sorted((data / "parallel/flores-dev").glob("*.tsv.gz"))
+    by_language: dict[str, float] = {}
+    english_labels: dict[str, NDArray[np.bool_]] = {}
+    for file in files:
+        pairs = read_parallel([file])
+        pairs = pairs.select(np.arange(min(FLORES_ROWS, len(pairs))))
+        new = [text for text in pairs.english if text not in english_labels]
+        english_labels |= dict(zip(new, apply_thresholds(found.of(new), thresholds), strict=True))
+        english = np.array([english_labels[pairs.english[index]] for index in pairs.english_of])
+        by_language[pairs.languages[0]] = kappa(english, apply_thresholds(found.of(pairs.texts), thresholds))
+    yield "agreement, mean", round(float(np.mean(list(by_language.values()))), 3)
+    yield "agreement", {code: round(value, 2) for code, value in by_language.items()}
+
+
+def kappa(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
+    same = (first == second).mean(axis=0)
+    shares = first.mean(axis=0), second.mean(axis=0)
+    by_chance = shares[0] * shares[1] + (1 - shares[0]) * (1 - shares[1])
+    possible = (1 - by_chance).sum()
+    return float((same - by_chance).sum() / possible) if possible else 0.0
+
+
+def table(path: Path) -> list[Mapping[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def rounded(values: NDArray[np.float64] | np.floating) -> object:
+    return np.round(values, 1).tolist()
+
+
+if __name__ == "__main__":
+    main()
