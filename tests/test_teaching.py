@@ -18,7 +18,7 @@ from emoglot.loss import element_loss
 from emoglot.model import EmotionClassifier
 from emoglot.parallel import Parallel
 from emoglot.teaching import make_lessons, mix
-from tests.conftest import make_dataset
+from tests.conftest import QUICK, make_dataset
 
 CONFIG = Config().override({"teaching.annotators": 0.75})
 
@@ -97,24 +97,17 @@ def test_the_loss_of_a_chance_is_the_one_to_be_expected(kind):
     assert not element_loss(logits, torch.full((4, 3), float(UNKNOWN)), config).any()
 
 
-def test_a_student_learns_what_its_teacher_says_of_texts_without_labels(
-    trained: EmotionClassifier, dataset: Dataset, tmp_path: Path
-):
+def test_a_student_learns_what_its_teacher_says_of_texts_without_labels(dataset: Dataset, tmp_path: Path):
+    patient = QUICK.override({"training.max_epochs": 40, "training.patience": 40, "head.dropout": 0.0})
+    teacher = EmotionClassifier("tiny", config=patient).fit_datasets(dataset)
     blank = replace(dataset, targets=np.full_like(dataset.targets, UNKNOWN))
-    lessons = make_lessons([trained], blank, None, CONFIG, tmp_path)
-    config = Config().override(
-        {
-            "loss.kind": "cross-entropy",
-            "loss.weighting": "uniform",
-            "training.max_epochs": 60,
-            "training.learning_rate": 0.01,
-        }
-    )
+    lessons = make_lessons([teacher], blank, None, CONFIG, tmp_path)
+    config = patient.override({"loss.kind": "cross-entropy", "loss.weighting": "uniform"})
     held_out = replace(dataset, texts=tuple(f"well {text}" for text in dataset.texts))
     student = EmotionClassifier("tiny", config=config).fit_datasets(lessons.data, held_out, chances=lessons.chances)
     learnt = student.predict_proba(dataset.texts)
-    for label in range(len(dataset.labels)):  # calibration moves each label's scores, but keeps their order
-        assert np.corrcoef(learnt[:, label], lessons.chances[:, label])[0, 1] > 0.8
+    for label in range(len(dataset.labels)):  # calibration moves the scores of a label, but keeps their order
+        assert np.corrcoef(learnt[:, label], lessons.chances[:, label])[0, 1] > 0.9
 
 
 def test_a_student_is_measured_on_labelled_rows(trained: EmotionClassifier, dataset: Dataset):
