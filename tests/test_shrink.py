@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emoglot.encoders import load_encoder, load_trainable
+from emoglot.encoders import alphabet_of, load_encoder, load_trainable
 from emoglot.encoders.export import export_encoder
 from emoglot.encoders.hub import HubEncoder
 from emoglot.encoders.onnx import OnnxEncoder
@@ -88,3 +88,14 @@ def test_what_can_not_be_kept_is_told(large, tmp_path, layers, pieces, message):
 def test_a_folder_without_an_encoder_is_told(tmp_path):
     with pytest.raises(EncoderError, match=r"is no folder of an encoder in float32: config.json can't be read"):
         shrink(tmp_path, tmp_path / "small", [1], 600, TEXTS)
+
+
+def test_a_text_in_letters_that_the_vocabulary_lacks_is_foreign(large):
+    alphabet = alphabet_of(load_encoder(large))
+    assert alphabet is not None
+    foreign = ["ᏣᎳᎩ", "ᏣᎳᎩ!!!", "is ᏣᎳᎩ", "<user> ᏣᎳ", "⍨"]
+    familiar = ["", "I am so happy", "happy Ꮳ", "أنا سعيد", "!"]
+    assert [alphabet.is_foreign(text) for text in [*foreign, *familiar]] == [True] * 5 + [False] * 5
+    # The transformers library wraps the same tokenizer.
+    assert alphabet_of(load_trainable(large)).is_foreign("ᏣᎳᎩ")
+    assert alphabet_of(load_encoder("tiny")) is None

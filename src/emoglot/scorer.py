@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.encoders import Encoder, runs_beside_itself
+from emoglot.encoders import Encoder, alphabet_of, runs_beside_itself
 from emoglot.errors import ModelError
 from emoglot.features import Features, extract_features
 from emoglot.lanes import available_cores, in_order
@@ -40,6 +40,7 @@ class Scorer:
         self._encoder = encoder
         self._wide = state.wide
         self._labels = len(state.labels)
+        self._alphabet = alphabet_of(encoder)
         self._lanes = min(MOST_LANES, len(available_cores())) if runs_beside_itself(encoder) else 1
         # Where pieces are scored side by side, each has one thread.
         self._head = HeadRuntime(state.graph, 1 if self._lanes > 1 else ALL_CORES)
@@ -70,7 +71,9 @@ class Scorer:
         regular = [normalise_text(text) for text in texts]
         features = extract_features(self._encoder, regular)
         scores = score(self._head, self._wide, features, regular)[:, : self._labels]
-        scores[[_is_unreadable(text, features, row) for row, text in enumerate(regular)]] = 0
+        if self._alphabet:
+            # Of a text in foreign letters, the rest would be a guess.
+            scores[[self._alphabet.is_foreign(text) for text in regular]] = 0
         return Scored(scores, regular, features)
 
 
@@ -83,25 +86,3 @@ def own_spans(spans: NDArray[np.int32]) -> NDArray[np.int32]:
     is_mark = np.flatnonzero(spans[:-1, 0] == spans[1:, 0])
     result[is_mark, 1] = spans[is_mark, 0]
     return result
-
-
-def _is_unreadable(text: str, features: Features, row: int) -> bool:
-    """Say whether the encoder had no vector for more than half of the letters: then the rest would be a guess."""
-    vectors = features.vectors(row)
-    unknown = vectors[:, 0] == 0  # few are: only these need to be looked at whole
-    unknown[unknown] = (vectors[unknown] == 0).all(axis=1)
-    if not unknown.any():
-        return False
-    spans = features.spans(row)
-    letters, lost = (_letters_under(part, text) for part in (spans, spans[unknown]))
-    return not _reads_any(spans, unknown, text) or 2 * len(lost) > len(letters)
-
-
-def _reads_any(spans: NDArray[np.int32], unknown: NDArray[np.bool_], text: str) -> bool:
-    """Say whether any token is known that is more than white space, or the mark that a word begins."""
-    return any(text[start:end].strip() for start, end in own_spans(spans)[~unknown].tolist())
-
-
-def _letters_under(spans: NDArray[np.int32], text: str) -> set[int]:
-    """Give the places of letters, each once: the space before a word is a token that may stand on its first letter."""
-    return {place for start, end in spans.tolist() for place in range(start, end) if text[place : place + 1].isalnum()}

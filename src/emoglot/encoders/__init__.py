@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emoglot.encoders import e5_small, onnx, store
+from emoglot.encoders.alphabet import Alphabet
 from emoglot.encoders.base import Encoder, Ragged
 from emoglot.encoders.onnx import OnnxEncoder, check_quantization
 from emoglot.encoders.tiny import TinyEncoder
@@ -129,6 +130,13 @@ def extended_fingerprints(encoder: Encoder) -> tuple[str, ...]:
     if folder is None or not (folder / onnx.DESCRIPTION_FILE).is_file():
         return ()
     return (onnx.Description.read(folder).fingerprint,)
+
+
+def alphabet_of(encoder: Encoder) -> Alphabet | None:
+    """Return the characters that an encoder knows; None for one that may know all."""
+    tokenizer = getattr(encoder, "tokenizer", None)
+    tokenizer = getattr(tokenizer, "backend_tokenizer", tokenizer)  # the transformers library wraps its own
+    return Alphabet(tokenizer) if tokenizer is not None else None
 
 
 def runs_beside_itself(encoder: Encoder) -> bool:
