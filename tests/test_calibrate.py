@@ -15,6 +15,7 @@ from emoglot import load
 from emoglot.calibrate import ENOUGH_POSITIVES, OTHERS_WEIGH, calibrate
 from emoglot.data.dataset import NO_LANGUAGE, Dataset, concatenate
 from emoglot.errors import DataError, ModelError
+from emoglot.evaluate import evaluate_model
 from emoglot.labels import UNKNOWN
 from emoglot.model import EmotionClassifier
 from emoglot.thresholds import NEVER, choose_thresholds
@@ -179,3 +180,41 @@ def test_a_folder_of_before_has_no_thresholds_by_language(trained, tmp_path):
     del description["language_thresholds"]
     path.write_text(json.dumps(description), encoding="utf-8")
     assert load(path.parent).state.language_thresholds == {}
+
+
+def test_texts_like_those_of_a_dataset_have_thresholds_of_their_own(trained, data, tmp_path):
+    state = calibrate(trained, rows_in(data, "es"), domain="posts").save(tmp_path / "model")
+    state = load(state).state
+    own = state.language_thresholds["es-x-posts"]
+    for code, expected in (("es-x-posts", own), ("es-MX-x-posts", own), ("es", None), ("en-x-posts", None)):
+        assert np.array_equal(state.thresholds_for(code), state.thresholds if expected is None else expected)
+    both = calibrate(trained.with_state(state), data, domain="posts", pooled=True).state
+    assert np.array_equal(both.thresholds_for("en-x-posts"), both.language_thresholds["und-x-posts"])
+    assert np.array_equal(both.thresholds_for("es-x-posts"), own)
+    assert np.array_equal(both.thresholds, trained.state.thresholds)
+
+
+def test_a_dataset_is_measured_with_its_own_thresholds(trained, data):
+    named = replace(data, sources=tuple(f"posts-{language}" for language in data.languages))
+    silent = trained.with_state(replace(trained.state, language_thresholds={"und-x-posts": NOTHING}))
+    assert evaluate_model(silent, named).overall.macro_f1 == 0
+    assert evaluate_model(silent, data) == evaluate_model(trained, data)
+
+
+def test_a_label_that_is_mostly_wrong_is_never_given(trained, data):
+    scores = trained.predict_proba(data.texts)
+    usual = calibrate(trained, data, pooled=True).state.thresholds
+    given = scores >= usual
+    precision = (given & (data.targets == 1)).sum(axis=0) / given.sum(axis=0)
+    assert precision.min() < precision.max()
+    between = float(np.mean([precision.min(), precision.max()]))
+    found = calibrate(trained, data, pooled=True, least_precision=between).state.thresholds
+    assert np.array_equal(found, np.where(precision >= between, usual, NEVER))
+
+
+def test_datasets_of_any_size_weigh_alike_in_the_thresholds_for_any_text(trained, data):
+    large = replace(data.select(np.tile(np.arange(96), 3)), sources=("large",) * 288)
+    small = replace(data.select(range(96, 192)), sources=("small",) * 96)
+    found = calibrate(trained, concatenate([large, small]), pooled=True)
+    alike = calibrate(trained, concatenate([large, small, small, small]), pooled=True)
+    assert np.array_equal(found.state.thresholds, alike.state.thresholds)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emoglot.data.dataset import NO_LANGUAGE, Dataset
 from emoglot.errors import DataError
+from emoglot.labels import UNKNOWN
 from emoglot.model import EmotionClassifier
-from emoglot.persist import ModelState
-from emoglot.thresholds import choose_thresholds
+from emoglot.persist import DOMAIN_MARK, ModelState
+from emoglot.thresholds import NEVER, apply_thresholds, choose_thresholds
 
 # A label's threshold is only chosen anew where so many texts carry it.
 ENOUGH_POSITIVES = 5
@@ -21,10 +23,19 @@ ENOUGH_POSITIVES = 5
 OTHERS_WEIGH = 100
 
 
-def calibrate(model: EmotionClassifier, data: Dataset, *, pooled: bool = False) -> EmotionClassifier:
+def calibrate(
+    model: EmotionClassifier,
+    data: Dataset,
+    *,
+    pooled: bool = False,
+    domain: str | None = None,
+    least_precision: float = 0.0,
+) -> EmotionClassifier:
     """Give a model whose thresholds fit the data: those of each language in it, or with `pooled` those for any text.
 
-    Rows without a language choose those for any text, too.
+    Rows without a language choose those for any text, too. With `pooled` all datasets weigh alike. Thresholds of a
+    `domain` are used for texts whose language is given as "en-x-DOMAIN", or "und-x-DOMAIN". A label that would be right
+    less often than `least_precision` is never given.
     """
     rows = data.with_labels(model.labels_).annotated()
     if not len(rows):
@@ -32,25 +43,50 @@ def calibrate(model: EmotionClassifier, data: Dataset, *, pooled: bool = False) 
     state, scores = model.state, model.predict_proba(rows.texts)
     # A text that the model can't read scores 0, which says nothing about where a threshold should be.
     readable = np.flatnonzero(scores.any(axis=1))
-    rows, scores = rows.select(readable), scores[readable]
-    if not len(rows):
+    chooser = _Chooser(rows.select(readable), scores[readable], state, least_precision)
+    if not len(readable):
         raise DataError("the model's encoder reads none of the annotated texts: no threshold can be chosen on them")
-    if pooled:
-        return model.with_state(replace(state, thresholds=_choose(scores, rows, np.arange(len(rows)), state)))
-    chosen = dict(state.language_thresholds)
-    for language in sorted(set(rows.languages)):
-        is_own = np.array([code == language for code in rows.languages])
-        own, others = np.flatnonzero(is_own), np.flatnonzero(~is_own)
-        repeats = max(1, round(len(others) / OTHERS_WEIGH))
-        chosen[language] = _choose(scores, rows, np.concatenate([np.repeat(own, repeats), others]), state)
+    if pooled and domain is None:
+        return model.with_state(replace(state, thresholds=chooser.pooled()))
+    suffix = f"{DOMAIN_MARK}{domain}" if domain else ""
+    chosen = {f"{NO_LANGUAGE}{suffix}": chooser.pooled()} if pooled else chooser.by_language(suffix)
     # A text of which nobody says the language is cut by the thresholds for any text.
     thresholds = chosen.pop(NO_LANGUAGE, state.thresholds)
-    return model.with_state(replace(state, thresholds=thresholds, language_thresholds=chosen))
+    return model.with_state(
+        replace(state, thresholds=thresholds, language_thresholds={**state.language_thresholds, **chosen})
+    )
 
 
-def _choose(
-    scores: NDArray[np.float32], rows: Dataset, chosen: NDArray[np.int64], state: ModelState
-) -> NDArray[np.float64]:
-    """Choose the thresholds on these rows, of which some may be there several times; rare labels keep the model's."""
-    is_common = (rows.targets == 1).sum(axis=0) >= ENOUGH_POSITIVES
-    return np.where(is_common, choose_thresholds(scores[chosen], rows.targets[chosen]), state.thresholds)
+@dataclass(frozen=True)
+class _Chooser:
+    """Annotated rows with their scores, on which thresholds are chosen."""
+
+    rows: Dataset
+    scores: NDArray[np.float32]
+    state: ModelState
+    least_precision: float
+
+    def pooled(self) -> NDArray[np.float64]:
+        """Choose thresholds for any text, on all rows."""
+        sizes = Counter(self.rows.sources)
+        repeats = [max(1, round(max(sizes.values()) / sizes[source])) for source in self.rows.sources]
+        return self._choose(np.repeat(np.arange(len(self.rows)), repeats))
+
+    def by_language(self, suffix: str) -> dict[str, NDArray[np.float64]]:
+        """Choose thresholds for every language of the rows."""
+        chosen = {}
+        for language in sorted(set(self.rows.languages)):
+            is_own = np.array([code == language for code in self.rows.languages])
+            own, others = np.flatnonzero(is_own), np.flatnonzero(~is_own)
+            repeats = max(1, round(len(others) / OTHERS_WEIGH))
+            chosen[f"{language}{suffix}"] = self._choose(np.concatenate([np.repeat(own, repeats), others]))
+        return chosen
+
+    def _choose(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Choose thresholds on these rows, of which some are there several times; rare labels keep the model's."""
+        is_common = (self.rows.targets == 1).sum(axis=0) >= ENOUGH_POSITIVES
+        scores, targets = self.scores[rows], self.rows.targets[rows]
+        found = choose_thresholds(scores, targets)
+        given = apply_thresholds(scores, found) & (targets != UNKNOWN)
+        precision = (given & (targets == 1)).sum(axis=0) / np.maximum(1, given.sum(axis=0))
+        return np.where(is_common, np.where(precision >= self.least_precision, found, NEVER), self.state.thresholds)

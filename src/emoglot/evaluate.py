@@ -6,6 +6,7 @@ from emoglot.data.dataset import Dataset
 from emoglot.errors import DataError
 from emoglot.metrics import Evaluation, evaluate_languages
 from emoglot.model import EmotionClassifier
+from emoglot.persist import DOMAIN_MARK
 
 
 def evaluate_model(model: EmotionClassifier, data: Dataset) -> Evaluation:
@@ -18,5 +19,10 @@ def evaluate_model(model: EmotionClassifier, data: Dataset) -> Evaluation:
     rows = data.with_labels(model.labels_).annotated()
     if not len(rows):
         raise DataError("no row has a known label: a test file without gold labels can be predicted, not evaluated")
-    chosen = model.decide(model.predict_proba(rows.texts), rows.languages)
+    # A dataset that the model has thresholds for is cut by those; its name may end in the language.
+    codes = [
+        f"{language}{DOMAIN_MARK}{source.removesuffix(f'-{language}')}"
+        for source, language in zip(rows.sources, rows.languages, strict=True)
+    ]
+    chosen = model.decide(model.predict_proba(rows.texts), codes)
     return evaluate_languages(rows.targets, chosen, model.labels_, rows.languages)

@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from safetensors.numpy import save as save_tensors
 
 from emoglot import card
 from emoglot.config import Config
+from emoglot.data.dataset import NO_LANGUAGE
 from emoglot.encoders.onnx import DESCRIPTION_FILE as ENCODER_DESCRIPTION_FILE
 from emoglot.errors import EmoglotError, ModelError, UsageError
 from emoglot.files import folder_in_the_making
@@ -37,6 +38,7 @@ from emoglot.thresholds import NEVER
 from emoglot.wide import Ngrams, WideChannel
 
 FORMAT = "emoglot-model"
+DOMAIN_MARK = "-x-"  # in a language code, before what is agreed in private
 FORMAT_VERSION = 1
 DESCRIPTION_FILE = "model.json"
 WEIGHTS_FILE = "weights.safetensors"
@@ -79,16 +81,26 @@ class ModelState:
         return (*self.labels, *self.sentiment)
 
     def thresholds_for(self, language: str | None) -> NDArray[np.float64]:
-        """Give the thresholds of a language such as "pt-BR", of "pt", or those of all languages together."""
-        if language is None:
-            return self.thresholds
-        general = self.language_thresholds.get(language.partition("-")[0], self.thresholds)
-        return self.language_thresholds.get(language, general)
+        """Give the thresholds of a language such as "pt-BR", of "pt", or those of all languages together.
+
+        Texts like those of a dataset are told as in BCP 47: "pt-BR-x-brighter", or "und-x-brighter" in any language.
+        """
+        found = (self.language_thresholds.get(code) for code in _broader(language or NO_LANGUAGE))
+        return next((thresholds for thresholds in found if thresholds is not None), self.thresholds)
 
     def fingerprint(self) -> str:
         """Name what the scores are made by: all but the encoder, and the thresholds, which only cut them."""
         settings = json.dumps(self.config.to_dict(), sort_keys=True).encode()
         return _sha256(self.graph + save_tensors(_tensors(self)) + settings)
+
+
+def _broader(language: str) -> Iterator[str]:
+    """Give a language code and those that it falls back to, the nearest first."""
+    name, mark, domain = language.partition(DOMAIN_MARK)
+    names = dict.fromkeys((name, name.partition("-")[0]))
+    if mark:
+        yield from (f"{code}{mark}{domain}" for code in (*names, NO_LANGUAGE))
+    yield from names
 
 
 def check_target(folder: Path) -> None:

@@ -19,6 +19,13 @@ def calibrate(
     recipe: Annotated[Path | None, typer.Option(help="A TOML file that lists data in tables data.calibration.")] = None,
     root: Annotated[Path, typer.Option(help="Where the files that the recipe names are.")] = Path(),
     pooled: Annotated[bool, typer.Option(help="Choose the thresholds for any text, not those of languages.")] = False,
+    domain: Annotated[
+        str | None,
+        typer.Option(help="Choose thresholds for texts like these alone: those of the language en-x-DOMAIN."),
+    ] = None,
+    least_precision: Annotated[
+        float, typer.Option(min=0, max=1, help="Never give a label that would be right less often, such as 0.33.")
+    ] = 0.0,
     encoder: options.EncoderOption = None,
     format_: options.Format = None,
     skip_bad: options.SkipBad = False,
@@ -45,7 +52,7 @@ def calibrate(
         if found is None:
             raise UsageError("no data: give --data, or a --recipe that lists some as [[data.calibration]]")
         rows = found
-    choose(classifier, rows, pooled=pooled).save(out)
+    choose(classifier, rows, pooled=pooled, domain=domain, least_precision=least_precision).save(out)
     languages = {NO_LANGUAGE} if pooled else set(rows.languages)
     names = ", ".join("any text" if code == NO_LANGUAGE else code for code in sorted(languages))
     note(f"thresholds for {names}, chosen on {len(rows):,} rows")
