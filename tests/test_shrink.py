@@ -7,13 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from emoglot.cli import app
 from emoglot.encoders import alphabet_of, load_encoder, load_trainable
 from emoglot.encoders.export import export_encoder
 from emoglot.encoders.hub import HubEncoder
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.shrink import shrink
 from emoglot.errors import EncoderError, UsageError
+from emoglot.project import write_csv
 from tests.conftest import make_dataset
 
 TEXTS = make_dataset(1).texts
@@ -99,3 +102,26 @@ def test_a_text_in_letters_that_the_vocabulary_lacks_is_foreign(large):
     # The transformers library wraps the same tokenizer.
     assert alphabet_of(load_trainable(large)).is_foreign("ᏣᎳᎩ")
     assert alphabet_of(load_encoder("tiny")) is None
+
+
+def test_mentions_are_not_read(large, tmp_path):
+    small = shrink(large, tmp_path / "small", layers_of(large), len(vocabulary(large)), TEXTS)
+    for text in TEXTS[:4]:
+        alone, mentioning = (load_encoder(small).encode([given]) for given in (text, f"<user> {text} <user>"))
+        np.testing.assert_array_equal(alone.vectors, mentioning.vectors)
+        # The first token may begin at the space before it.
+        np.testing.assert_array_equal(alone.spans[1:] + len("<user> "), mentioning.spans[1:])
+
+
+def test_the_command_keeps_the_pieces_of_a_recipe(large, tmp_path):
+    write_csv(make_dataset(1), tmp_path / "mine.csv")
+    (tmp_path / "recipe.toml").write_text('[[data.train]]\npath = "mine.csv"\n', encoding="utf-8")
+    options = ["--layers", "0", "--pieces", str(len(vocabulary(large)) - 1), "--data", str(tmp_path)]
+    arguments = [str(large), *options, "--config", str(tmp_path / "recipe.toml"), "--out", str(tmp_path / "small")]
+    result = CliRunner().invoke(app, ["encoders", "shrink", *arguments])
+    assert result.exit_code == 0, result.output
+    assert list(layers_of(tmp_path / "small")) == [0]
+    wrong = CliRunner().invoke(
+        app, ["encoders", "shrink", *arguments[:1], "--layers", "all", *arguments[3:-1], str(tmp_path / "other")]
+    )
+    assert "layers are numbers such as 0,2,4, got 'all'" in str(wrong.exception or wrong.output)

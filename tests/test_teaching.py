@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,8 +57,8 @@ def test_translations_get_the_scores_of_their_english(trained: EmotionClassifier
     config = CONFIG.override({"teaching.pairs": 20})
     lessons = make_lessons([trained], dataset, pairs(), config, tmp_path)
     translated = [row for row, source in enumerate(lessons.data.sources) if source == "parallel"]
-    languages = [lessons.data.languages[row] for row in translated]
-    assert (languages.count("de"), languages.count("fr")) == (20, 20)
+    languages = Counter(lessons.data.languages[row] for row in translated)
+    assert languages == {"de": 20, "fr": 20, "en": len({lessons.data.texts[row].split()[-1] for row in translated})}
     expected = trained.predict_proba([f"I am happy {lessons.data.texts[row].split()[-1]}" for row in translated])
     np.testing.assert_allclose(lessons.chances[translated], expected, atol=1e-3)
     assert (lessons.data.targets[translated] == UNKNOWN).all()

@@ -46,23 +46,27 @@ def make_lessons(
     for teacher in teachers:
         if missing := set(labels) - set(teacher.labels_):
             raise UsageError(f"a teacher must know all labels of the data, it lacks {', '.join(sorted(missing))}")
-    pairs = _pairs(parallel, config) if parallel else None
-    asked = (*data.texts, *(pairs.english if pairs else ()))
-    scores = np.mean([_ask(teacher, labels, asked, work, on_progress) for teacher in teachers], axis=0)
-    chances = mix(data, scores[: len(data)].astype(np.float32), config)
+    pairs = draw_pairs(parallel, config) if parallel else None
+    # Each text once, however often it is learnt.
+    place = {text: index for index, text in enumerate(dict.fromkeys((*data.texts, *(pairs.english if pairs else ()))))}
+    scores = np.mean([_ask(teacher, labels, tuple(place), work, on_progress) for teacher in teachers], axis=0)
+    chances = mix(data, scores[[place[text] for text in data.texts]], config)
     if pairs is None:
         return Lessons(data, chances)
-    of_english = scores[len(data) :].astype(np.float32)
+    # Of the English itself, as much as of any two languages.
+    own = pairs.english[: 2 * config.teaching.pairs]
     translations = Dataset(
-        (*pairs.texts, *pairs.english),
-        np.full((len(pairs) + len(pairs.english), len(labels)), UNKNOWN, dtype=np.int8),
+        (*pairs.texts, *own),
+        np.full((len(pairs) + len(own), len(labels)), UNKNOWN, dtype=np.int8),
         labels,
-        (*pairs.languages, *[ENGLISH] * len(pairs.english)),
-        (SOURCE,) * (len(pairs) + len(pairs.english)),
+        (*pairs.languages, *[ENGLISH] * len(own)),
+        (SOURCE,) * (len(pairs) + len(own)),
     )
     both = concatenate([data, translations])
     assert both.labels == labels
-    return Lessons(both, np.concatenate([chances, of_english[pairs.english_of], of_english]))
+    asked = [pairs.english[index] for index in pairs.english_of.tolist()]
+    taught = scores[[place[text] for text in (*asked, *own)]]
+    return Lessons(both, np.concatenate([chances, taught]).astype(np.float32))
 
 
 def mix(data: Dataset, scores: NDArray[np.float32], config: Config) -> NDArray[np.float32]:
@@ -75,7 +79,7 @@ def mix(data: Dataset, scores: NDArray[np.float32], config: Config) -> NDArray[n
     return np.asarray(belief * (targets == 1) + (1 - belief) * scores, dtype=np.float32)
 
 
-def _pairs(parallel: Parallel, config: Config) -> Parallel:
+def draw_pairs(parallel: Parallel, config: Config) -> Parallel:
     """Draw translations of each language, sources that matter little less often."""
     settings = config.teaching
     rng = np.random.default_rng(config.training.seed)

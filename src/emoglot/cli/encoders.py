@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from emoglot.cli import options
 from emoglot.cli.output import console, note
-from emoglot.errors import EncoderError
+from emoglot.config import Config
+from emoglot.errors import EncoderError, UsageError
 
 if TYPE_CHECKING:
     from emoglot.encoders import EncoderInfo
 
-app = typer.Typer(help="List, install and export encoders.", invoke_without_command=True)
+app = typer.Typer(help="List, install, export and shrink encoders.", invoke_without_command=True)
 
 
 @app.callback()
@@ -91,3 +93,37 @@ def export(
     folder = export_encoder(encoder, target, out.name if out else short, quantize)
     note(f"{store.folder_size(folder) / 1e6:,.0f} MB; use it as --encoder {out or short}")
     typer.echo(str(folder))
+
+
+@app.command()
+def shrink(
+    folder: Annotated[Path, typer.Argument(help="An encoder in float32, such as the folder `encoder` of a model.")],
+    out: Annotated[Path, typer.Option(help="The folder to write.")],
+    layers: Annotated[str, typer.Option(help="The layers to keep, counted from 0, such as 0,1,2,3,4,5.")],
+    pieces: Annotated[int, typer.Option(min=1, help="How many pieces of words to keep.")],
+    config: Annotated[Path, typer.Option(help="A recipe, whose texts and translations tell which pieces are used.")],
+    data: options.DataRoot = Path(),
+) -> None:
+    """Make an encoder of fewer layers and pieces, to be trained further."""
+    from emoglot.encoders.shrink import shrink as make_smaller
+    from emoglot.encoders.store import folder_size
+    from emoglot.recipe import Recipe
+    from emoglot.teaching import draw_pairs
+    from emoglot.text import normalise_text
+
+    options.check_new(out)
+    try:
+        kept = [int(layer) for layer in layers.split(",")]
+    except ValueError:
+        raise UsageError(f"layers are numbers such as 0,2,4, got {layers!r}") from None
+    recipe = Recipe.from_toml(config)
+    labelled = options.read_recipe(recipe, "train", data)
+    pairs = options.read_pairs(recipe.files("parallel", data), skip_bad=True)
+    texts = [*(labelled.texts if labelled else ())]
+    if pairs:
+        texts += draw_pairs(pairs, Config.from_dict(recipe.settings)).texts
+    if not texts:
+        raise UsageError(f"{config} names no texts: list some as [[data.train]] or [[data.parallel]]")
+    make_smaller(folder, out, kept, pieces, map(normalise_text, texts))
+    note(f"{len(kept)} layers, {folder_size(out) / 1e6:,.0f} MB; the pieces are those of {len(texts):,} texts")
+    typer.echo(str(out))

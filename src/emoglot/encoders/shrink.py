@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
@@ -23,6 +24,7 @@ from emoglot.encoders.bert_graph import can_compile
 from emoglot.encoders.onnx import TOKENIZER_FILE, Description
 from emoglot.errors import EncoderError, UsageError
 from emoglot.files import folder_in_the_making
+from emoglot.text import UNREAD
 
 WORD_MARK = "▁"
 TEXTS_AT_ONCE = 4096
@@ -89,7 +91,7 @@ def _take_layers(tensors: Mapping[str, NDArray[Any]], layers: Sequence[int]) -> 
 
 
 def _take_pieces(tokenizer: Mapping[str, Any], kept: Collection[int]) -> dict[str, Any]:
-    """Return the tokenizer with these pieces alone, numbered anew."""
+    """Return the tokenizer with these pieces alone, numbered anew, and without the signs that are not to be read."""
     new_id = {old: new for new, old in enumerate(kept)}
     model = tokenizer["model"]
     vocabulary = [model["vocab"][old] for old in kept]
@@ -97,8 +99,12 @@ def _take_pieces(tokenizer: Mapping[str, Any], kept: Collection[int]) -> dict[st
         name: entry | {"ids": [new_id[old] for old in entry["ids"]]}
         for name, entry in tokenizer["post_processor"]["special_tokens"].items()
     }
+    # Whom a text mentions, and how an emoji is drawn, says nothing: what is left of it after normalisation is not read.
+    unread = [{"type": "Replace", "pattern": {"Regex": f" ?{re.escape(sign)}"}, "content": ""} for sign in UNREAD]
+    rules = [*unread, *([tokenizer["normalizer"]] if tokenizer["normalizer"] else [])]
     return {
         **tokenizer,
+        "normalizer": {"type": "Sequence", "normalizers": rules},
         "added_tokens": [token | {"id": new_id[token["id"]]} for token in tokenizer["added_tokens"]],
         "post_processor": {**tokenizer["post_processor"], "special_tokens": frame},
         "model": {**model, "vocab": vocabulary, "unk_id": new_id[model["unk_id"]]},
