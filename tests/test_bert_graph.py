@@ -11,7 +11,15 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from emoglot.encoders.bert_graph import INPUTS, OUTPUT, can_compile, compile_beside, compile_int8, quantise_rows
+from emoglot.encoders.bert_graph import (
+    INPUTS,
+    OUTPUT,
+    can_compile,
+    compile_beside,
+    compile_int8,
+    quantise_rows,
+    read_int8,
+)
 from emoglot.errors import EncoderError
 
 KINDS = ("bert", "xlm-roberta", "xlm-roberta, padding 0")
@@ -164,3 +172,27 @@ def test_rows_are_quantised_by_themselves() -> None:
     levels, scales = quantise_rows(matrix, 63)
     assert levels.tolist() == [[30, -63, 15], [63, 2, -31], [0, 0, 0]]
     assert (np.abs(levels * scales[:, None] - matrix) <= scales[:, None] / 2).all()
+
+
+def test_int8_weights_are_found_again_and_quantise_to_the_same_bytes(network: Network, tmp_path: Path) -> None:
+    model, weights = network
+    first, again = tmp_path / "first.onnx", tmp_path / "again.onnx"
+    compile_int8(model.config.to_dict(), load_file(weights), first)
+    config, found = read_int8(first)
+    assert config["num_hidden_layers"] == SIZES["num_hidden_layers"]
+    given = {name: array for name, array in load_file(weights).items() if not name.startswith("pooler.")}
+    assert found.keys() == given.keys()
+    for name, array in given.items():
+        steps = np.abs(array).max(axis=-1, keepdims=True) / 63  # the coarser of the two kinds of rows
+        assert (np.abs(found[name] - array) <= 0.51 * steps).all(), name
+    compile_int8(config, found, again)
+    rows = make_rows(5, 17)
+    for one, other in zip(by_onnx(first, rows), by_onnx(again, rows), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_a_graph_of_others_is_not_taken_for_int8(networks: dict[str, Network], tmp_path: Path) -> None:
+    model, weights = networks["bert"]
+    compile_beside(model.config.to_dict(), weights, weights.parent / "model.onnx")
+    with pytest.raises(EncoderError, match="was not quantised by this emoglot"):
+        read_int8(weights.parent / "model.onnx")

@@ -293,13 +293,21 @@ def test_texts_are_cut_in_training_only(encoder: HubEncoder) -> None:
     assert inputs.rows_with_tokens.tolist() == [0, 2]
 
 
-def test_what_can_not_be_trained_is_refused(encoder: HubEncoder, tmp_path: Path) -> None:
+def test_an_int8_encoder_is_trained_as_what_its_bytes_stand_for(encoder: HubEncoder, tmp_path: Path) -> None:
+    exported = export_encoder(encoder, tmp_path / "int8", "x", "int8")
+    restored = load_trainable(exported)
+    texts = make_dataset().texts
+    given, found = encoder.encode(texts).vectors, restored.encode(texts).vectors
+    cosines = (given * found).sum(axis=1) / np.linalg.norm(given, axis=1) / np.linalg.norm(found, axis=1)
+    assert cosines.min() > 0.99
+    model = EmotionClassifier(exported, config=QUICK_TUNING, quantize="int8").fit_datasets(make_dataset())
+    assert np.isfinite(emoglot.load(model.save(tmp_path / "model")).predict_proba(texts)).all()
+
+
+def test_what_can_not_be_trained_is_refused(encoder: HubEncoder) -> None:
     for name in ("tiny", "emoglot-small", load_encoder("tiny")):
         with pytest.raises(EncoderError, match="is for prediction only and can't be trained: take e5-small"):
             EmotionClassifier(name, fine_tune=True)
-    exported = export_encoder(encoder, tmp_path / "int8", "x", "int8")
-    with pytest.raises(EncoderError, match="is for prediction only"):
-        EmotionClassifier(exported, fine_tune=True)
     with pytest.raises(EncoderError, match="emoglot encoders install e5-small"):
         EmotionClassifier("e5-small", fine_tune=True)
     with pytest.raises(UsageError, match=r"frozen_layers must leave one of 2 layers to train, got 2"):

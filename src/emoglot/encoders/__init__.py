@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -101,6 +102,10 @@ def load_trainable(name: str | os.PathLike[str] | Encoder) -> HubEncoder:
     folder = Path(name) if is_folder else store.encoder_folder(name)
     if (folder / "config.json").is_file():
         return HubEncoder(_folder_name(folder) if is_folder else name, source=folder)
+    if name == EMBEDDED_NAME:
+        folder = EMBEDDED_MODEL / "encoder"
+    if (folder / onnx.DESCRIPTION_FILE).is_file() and onnx.Description.read(folder).layout == "padded":
+        return _restored(folder, name)
     if name in (TinyEncoder.name, EMBEDDED_NAME) or (folder / onnx.DESCRIPTION_FILE).is_file():
         raise EncoderError(
             f"the encoder {name!r} is for prediction only and can't be trained: take {e5_small.NAME}, a folder of the "
@@ -109,6 +114,18 @@ def load_trainable(name: str | os.PathLike[str] | Encoder) -> HubEncoder:
     found = load_encoder(name)
     assert isinstance(found, HubEncoder)  # nothing else is left
     return _whole(found)
+
+
+def _restored(folder: Path, name: str) -> HubEncoder:
+    """Load an int8 encoder with weights that can be trained: those that its bytes stand for."""
+    from emoglot.encoders.bert_folder import restore_float32
+    from emoglot.encoders.hub import HubEncoder
+
+    with tempfile.TemporaryDirectory() as scratch:
+        restore_float32(folder, Path(scratch))
+        encoder = HubEncoder(name, source=scratch)
+    encoder.folder = None  # all of it is in memory
+    return encoder
 
 
 def _whole(encoder: HubEncoder) -> HubEncoder:

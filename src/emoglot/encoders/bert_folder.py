@@ -52,6 +52,19 @@ def write_int8(source: Path, folder: Path, name: str, max_tokens: int, extends: 
     _describe(folder, name, config, max_tokens, (MODEL_FILE, TOKENIZER_FILE), extends)
 
 
+def restore_float32(folder: Path, out: Path) -> None:
+    """Write a transformers folder of an int8 network, whose weights are then those that the bytes stand for."""
+    from emoglot.encoders.bert_graph import read_int8
+
+    config, weights = read_int8(folder / MODEL_FILE)
+    write_weights(weights, out)
+    (out / CONFIG_FILE).write_text(json.dumps(config), encoding="utf-8")
+    shutil.copy(folder / TOKENIZER_FILE, out / TOKENIZER_FILE)
+    special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": Description.read(folder).max_tokens}
+    (out / TOKENIZER_CONFIG_FILE).write_text(json.dumps(settings | special), encoding="utf-8")
+
+
 def _read_config(folder: Path) -> dict[str, Any]:
     config: dict[str, Any] = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
     return config

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from emoglot.encoders.graph import GraphBuilder, Weights
 from emoglot.errors import EncoderError
@@ -39,6 +39,11 @@ _WEIGHT_LEVELS = 63
 _TABLE_LEVELS = 127  # vectors that are only looked up have all eight
 _LEAST_SCALE = 1e-12
 
+# How the constants of an int8 graph are named, after the weights that they are made of.
+_AND, _BYTES, _SCALES, _BIASES = " and ", " as bytes", " in steps of", " as they are"
+_PARAMETERS = ("embeddings.", "encoder.")
+_CONFIG_KEY = "config"
+
 
 def can_compile(config: Mapping[str, Any]) -> bool:
     """Return whether a transformers config describes a network that is built here."""
@@ -56,8 +61,32 @@ def compile_beside(config: Mapping[str, Any], weights_file: Path, path: Path) ->
 
 
 def compile_int8(config: Mapping[str, Any], weights: Weights, path: Path) -> None:
-    """Write a graph with int8 weights of its own."""
-    onnx.save(_Int8Builder(config, weights).build(), path)
+    """Write a graph with int8 weights of its own; `read_int8` finds them again."""
+    model = _Int8Builder(config, weights).build()
+    model.metadata_props.add(key=_CONFIG_KEY, value=json.dumps(dict(config), default=str))
+    onnx.save(model, path)
+
+
+def read_int8(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
+    """Return the config and the weights, in float32, of a graph that `compile_int8` wrote."""
+    model = onnx.load(path)
+    config = {entry.key: entry.value for entry in model.metadata_props}.get(_CONFIG_KEY)
+    if config is None:
+        raise EncoderError(f"{path} was not quantised by this emoglot: its weights can't be trained")
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    weights: dict[str, NDArray[np.float32]] = {}
+    for name, array in constants.items():
+        if name.endswith(_BYTES):
+            names = name.removesuffix(_BYTES).split(_AND)
+            scales = constants[name.removesuffix(_BYTES) + _SCALES].reshape(-1, 1)
+            rows = (array if names == [_WORDS] else array.T).astype(np.float32) * scales  # products want columns
+            weights |= dict(zip(names, np.split(rows, len(names)), strict=True))
+        elif name.endswith(_BIASES):
+            names = name.removesuffix(_BIASES).split(_AND)
+            weights |= dict(zip(names, np.split(array, len(names)), strict=True))
+        elif name.startswith(_PARAMETERS) and not name.endswith(_SCALES):
+            weights[name] = array
+    return json.loads(config), {name: np.ascontiguousarray(array) for name, array in weights.items()}
 
 
 class _BertBuilder(GraphBuilder, ABC):
@@ -188,6 +217,7 @@ class _Int8Builder(_BertBuilder):
         bytes_, scales = quantise_rows(
             np.concatenate([self._weights[f"{layer}.weight"] for layer in layers]), _WEIGHT_LEVELS
         )
+        name = _AND.join(f"{layer}.weight" for layer in layers)
         peak = self.node("ReduceMax", self.node("Abs", source), axes=[-1], keepdims=1)  # (texts, tokens, 1)
         step = self.node(
             "Mul", self.node("Max", peak, self.constant(_LEAST_SCALE)), self.constant(1 / _ACTIVATION_LEVELS)
@@ -196,21 +226,23 @@ class _Int8Builder(_BertBuilder):
         product = self.node(
             "MatMulInteger",
             self.node("Cast", levels, to=TensorProto.UINT8),
-            self.constant(bytes_.T, np.int8),
+            self.constant(bytes_.T, np.int8, name + _BYTES),
             self.constant(_ACTIVATION_ZERO, np.uint8),
         )
         # One factor after the other: onnxruntime takes their product for one number for the whole batch.
         scaled = self.node("Mul", self.node("Cast", product, to=TensorProto.FLOAT), step)
         bias = np.concatenate([self._weights[f"{layer}.bias"] for layer in layers])
-        result = self.node("Add", self.node("Mul", scaled, self.constant(scales)), self.constant(bias))
+        biases = self.constant(bias, name=_AND.join(f"{layer}.bias" for layer in layers) + _BIASES)
+        result = self.node("Add", self.node("Mul", scaled, self.constant(scales, name=name + _SCALES)), biases)
         if len(layers) == 1:
             return [result]
         return self.nodes("Split", result, results=("",) * len(layers), axis=-1)
 
     def look_up(self, table: str, ids: str) -> str:
         bytes_, scales = quantise_rows(self._weights[table], _TABLE_LEVELS)
-        rows = self.node("Cast", self.node("Gather", self.constant(bytes_, np.int8), ids), to=TensorProto.FLOAT)
-        return self.node("Mul", rows, self.node("Gather", self.constant(scales[:, None]), ids))
+        rows = self.node("Gather", self.constant(bytes_, np.int8, table + _BYTES), ids)
+        steps = self.node("Gather", self.constant(scales[:, None], name=table + _SCALES), ids)
+        return self.node("Mul", self.node("Cast", rows, to=TensorProto.FLOAT), steps)
 
 
 def _first_position(config: Mapping[str, Any]) -> int:
