@@ -206,6 +206,28 @@ class TeachingConfig:
 
 
 @dataclass(frozen=True)
+class ExtensionConfig:
+    """How words of a new language are learnt."""
+
+    words: int = 8000  # at most, with letters that the encoder lacks
+    epochs: int = 8
+    batch_size: int = 32
+    learning_rate: float = 0.01
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_count("words", self.words, 1, 1_000_000)
+        _check_count("epochs", self.epochs, 1, 10_000)
+        _check_count("batch_size", self.batch_size, 1, 65536)
+        _check_range("learning_rate", self.learning_rate, 1e-8, 10)
+        _check_count("seed", self.seed, 0, 2**31 - 1)
+
+    def override(self, settings: Mapping[str, Any]) -> ExtensionConfig:
+        """Return a copy with settings replaced."""
+        return cast(ExtensionConfig, _fill(self, settings, ""))
+
+
+@dataclass(frozen=True)
 class DistillConfig:
     """How an encoder is distilled."""
 

@@ -9,7 +9,7 @@ import typer
 
 from emoglot.cli import options
 from emoglot.cli.output import note, progress_bar, warn_of_bad_lines
-from emoglot.config import DistillConfig, parse_setting
+from emoglot.config import DistillConfig, ExtensionConfig, parse_setting
 from emoglot.errors import UsageError
 
 
@@ -44,25 +44,27 @@ def distill(
     if (teacher is None) == (extend is None):
         raise UsageError("give either --teacher, to make an encoder, or --extend, to add languages to one")
     recipe = Recipe.from_toml(config) if config else Recipe({}, {})
-    defaults = DistillConfig() if extend is None else DistillConfig.for_extension()
-    settings = defaults.override(recipe.settings).override(dict(map(parse_setting, set_ or [])))
+    changes = {**recipe.settings, **dict(map(parse_setting, set_ or []))}
     files = parallel or recipe.files("parallel", data)
     if not files:
         raise UsageError("no translations: give --parallel, or a --config that names them under [[data.parallel]]")
     pairs = read_parallel(files, skip_bad=skip_bad)
     warn_of_bad_lines(pairs.bad_lines, len(pairs))
-    if extend is not None:
-        base = load_encoder(extend)
+    if extend is not None and not getattr(base := load_encoder(extend), "is_table", False):
+        from emoglot.extension import extend as add_languages
+
+        add_languages(pairs, base, ExtensionConfig().override(changes), out, note)
+    elif extend is not None:
         if not isinstance(base, OnnxEncoder) or not base.is_table:
             raise UsageError(f"only an encoder that `emoglot distill` made can be extended, got {extend!r}")
-        extend_encoder(pairs, base, settings, out, say=note)
+        extend_encoder(pairs, base, DistillConfig.for_extension().override(changes), out, say=note)
     else:
         assert teacher is not None
         with progress_bar("asking the teacher") as on_teaching:
             distil(
                 pairs,
                 load_encoder(teacher),
-                settings,
+                DistillConfig().override(changes),
                 out,
                 judge=load(judge) if judge else None,
                 labelled=options.read_recipe(recipe, "labelled", data),

@@ -6,7 +6,7 @@ import hashlib
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,17 @@ _INPUTS = ("input_ids", "attention_mask")
 _OUTPUT = "states"
 
 
-def export_encoder(encoder: HubEncoder, folder: Path, name: str, quantize: str = "none") -> Path:
-    """Write the encoder's network, tokenizer and description to a folder."""
+def export_encoder(
+    encoder: HubEncoder, folder: Path, name: str, quantize: str = "none", extends: Sequence[str] = ()
+) -> Path:
+    """Write the encoder's network, tokenizer and description to a folder.
+
+    It can stand in for the encoder itself, and for those whose fingerprints are in `extends`.
+    """
     check_request(folder, quantize)
     with folder_in_the_making(folder) as draft:
         if _is_compiled(encoder):
-            _compile(encoder, draft, name, quantize)
+            _compile(encoder, draft, name, quantize, extends)
         else:
             _trace(encoder, draft, name, quantize)
     return folder
@@ -50,14 +55,14 @@ def _is_compiled(encoder: HubEncoder) -> bool:
     return encoder.layer is None and same_padding and can_compile(config)
 
 
-def _compile(encoder: HubEncoder, draft: Path, name: str, quantize: str) -> None:
+def _compile(encoder: HubEncoder, draft: Path, name: str, quantize: str, extends: Sequence[str]) -> None:
     """Build the graph ourselves: what that makes is faster than a traced one, and in int8 more exact."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = draft if quantize == "none" else Path(scratch)
         encoder.model.config.save_pretrained(folder)
         write_weights({name: tensor.cpu().numpy() for name, tensor in encoder.model.state_dict().items()}, folder)
         encoder.tokenizer.save_pretrained(folder)
-        extends = (encoder.fingerprint, *extended_fingerprints(encoder))
+        extends = (encoder.fingerprint, *extended_fingerprints(encoder), *extends)
         if quantize == "none":
             finish_float32(folder, name, encoder.max_tokens, extends)
         else:
