@@ -173,3 +173,23 @@ def test_texts_of_other_files_are_left_out(tmp_path, root):
 def test_every_recipe_of_the_repository_can_be_read():
     for path in (Path(__file__).parent.parent / "recipes").glob("*.toml"):
         assert Recipe.from_toml(path).data
+
+
+def test_files_are_chosen_by_name(tmp_path, root):
+    assert len(take(tmp_path, root, 'only_files = ["part1*", "part3.csv"]')) == 32
+    assert len(take(tmp_path, root, 'only_files = ["part*"]', 'without_files = ["part[12]*"]')) == 32
+
+
+def test_a_permissive_recipe_learns_from_what_is_marked_and_measures_as_before(tmp_path, root):
+    lines = [
+        "[[data.train]]",
+        'path = "ours/part0.csv"',
+        "permissive = true",
+        "[[data.train]]",
+        'path = "ours/part1.csv"',
+        "[[data.validation]]",
+        'path = "ours/part2.csv"',
+    ]
+    whole, free = recipe(tmp_path, *lines), recipe(tmp_path, *lines).permissive()
+    assert (len(whole.read("train", root)), len(free.read("train", root))) == (32, 16)
+    assert free.read("validation", root).texts == whole.read("validation", root).texts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from emoglot.errors import DataError, UsageError
 
 DATA = "data"
 PURPOSES = ("train", "validation", "calibration", "parallel", "labelled", "written")
+LEARNT = ("train", "parallel", "labelled", "written")  # the others choose and measure
 _SEED = 0  # of splits and samples: the same rows for every recipe
 _TYPES = {
     "path": str,
@@ -30,6 +31,8 @@ _TYPES = {
     "only_share": float,
     "without_languages": list,
     "without_files": list,
+    "only_files": list,
+    "permissive": bool,
     "without_texts_of": str,
 }
 
@@ -48,6 +51,8 @@ class Ingredient:
     only_share: float | None = None  # … and here take nothing but that share
     without_languages: tuple[str, ...] = ()
     without_files: tuple[str, ...] = ()  # patterns of names that the path would find
+    only_files: tuple[str, ...] = ()  # patterns of names, of which a file has to match one
+    permissive: bool = False  # whether the terms of this data let anyone use what is learnt from it
     without_texts_of: str | None = None  # a pattern of files whose texts must not be among these
 
     @classmethod
@@ -70,7 +75,7 @@ class Ingredient:
 
     def files(self, root: Path) -> list[Path]:
         """List the files, in the order of their names."""
-        return _found(root, self.path, self.without_files)
+        return _found(root, self.path, self.without_files, self.only_files or ("*",))
 
     def read(self, root: Path) -> Dataset:
         """Read the files and take the rows."""
@@ -110,6 +115,14 @@ class Recipe:
             raise UsageError(f"{path}: data is for {', '.join(PURPOSES)}, got {', '.join(sorted(unknown))}")
         return cls(settings, {name: tuple(map(Ingredient.from_dict, entries)) for name, entries in data.items()})
 
+    def permissive(self) -> Recipe:
+        """Return the same recipe with nothing to learn from but data that is marked as permissive."""
+        kept = {
+            purpose: tuple(entry for entry in entries if entry.permissive or purpose not in LEARNT)
+            for purpose, entries in self.data.items()
+        }
+        return replace(self, data=kept)
+
     def read(self, purpose: str, root: Path) -> Dataset | None:
         """Read the labelled data for a purpose, if the recipe names any."""
         ingredients = self.data.get(purpose)
@@ -132,8 +145,9 @@ def _sample_each(data: Dataset, count: int) -> list[int]:
     return sorted(chosen)
 
 
-def _found(root: Path, pattern: str, left_out: Sequence[str] = ()) -> list[Path]:
-    found = sorted(path for path in root.glob(pattern) if not any(map(path.match, left_out)))
+def _found(root: Path, pattern: str, left_out: Sequence[str] = (), taken: Sequence[str] = ("*",)) -> list[Path]:
+    matching = [path for path in root.glob(pattern) if any(map(path.match, taken))]
+    found = sorted(path for path in matching if not any(map(path.match, left_out)))
     if not found:
         raise DataError(f"there is no file {pattern} in {root}: say with --data where the recipe's files are")
     return found

@@ -37,6 +37,9 @@ def train(
     ] = None,
     config: options.ConfigFile = None,
     data: options.DataRoot = Path(),
+    permissive: Annotated[
+        bool, typer.Option("--permissive", help="Learn only from data that the config marks as permissive.")
+    ] = False,
     set_: options.Settings = None,
     wide: options.Wide = None,
     fine_tune: options.FineTune = None,
@@ -62,9 +65,16 @@ def train(
         raise UsageError(f"{out} exists already: give another --out, or --overwrite to replace it")
     check_target(out)
     recipe = Recipe.from_toml(config) if config else Recipe({}, {})
+    if permissive:
+        recipe = recipe.permissive()
     settings = options.make_settings(recipe, set_ or [], wide, seed, fine_tune)
     reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
     training_data, validation_data = options.read_training(recipe, data, train or [], validation or [], reading)
+
+    if permissive:  # the config speaks of the other datasets, too
+        unused = settings.training.unused_choices(set(training_data.sources))
+        choices = {name: value for name, value in settings.training.single_choice.items() if name not in unused}
+        settings = settings.override({"training.single_choice": choices})
 
     from emoglot.model import EmotionClassifier, load
 
