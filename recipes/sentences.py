@@ -33,7 +33,7 @@ NEGATIVE = ("anger", "disgust", "fear", "pessimism", "sadness")
 WORDS = {
     "anger": "angry|mad|furious|annoyed|irritated|outraged",
     "disgust": "disgusted",
-    "fear": "afraid|scared|frightened|terrified|worried|nervous|anxious",
+    "fear": "afraid|scared|frightened|terrified|worried|nervous",
     "joy": "happy|glad|delighted|overjoyed|excited|thrilled",
     "love": "in love",
     "optimism": "optimistic|hopeful",
@@ -66,6 +66,7 @@ _VERY = (
 # "I'm afraid that" and "I'm afraid so" are polite, "mad about" is fond.
 _END = r"(?! that\b| so\b| not\b| we\b| I\b| you\b| he\b| she\b| it\b| there\b| about\b|-)\b"
 _WORD = "|".join(f"(?P<{emotion}>{words})" for emotion, words in WORDS.items())
+ANY_WORD = re.compile(rf"\b(?:{'|'.join(WORDS.values())})\b")
 STATEMENT = re.compile(f"{_WHO}{_IS}{_VERY} (?:{_WORD}){_END}")
 DENIAL = re.compile(f"{_WHO}{_IS_NOT}{_VERY} (?:{_WORD}){_END}")
 QUESTION = re.compile(rf"(?:Are|Is|Was|Were) {_WHO}{_VERY} (?:{_WORD})\b[^?]*\?$", re.IGNORECASE)
@@ -135,8 +136,10 @@ def read_source(source: str) -> tuple[str, list[int] | None]:
 
 def read_english(text: str) -> tuple[str, list[int] | None]:
     """Say whether an English sentence states, denies or asks for an emotion, and with which labels."""
-    if said := QUESTION.match(text):
+    if QUESTION.match(text):
         return "question", targets_of((), ("positive", "negative"))
+    if len(ANY_WORD.findall(text)) != 1:  # of two emotions, one may be denied and the other not
+        return "", None
     if (said := DENIAL.match(text)) and not TURNS.search(text, said.end()):
         return "denial", denied(str(said.lastgroup))
     if (said := STATEMENT.match(text)) and not TURNS.search(text):

@@ -194,5 +194,5 @@ def test_int8_weights_are_found_again_and_quantise_to_the_same_bytes(network: Ne
 def test_a_graph_of_others_is_not_taken_for_int8(networks: dict[str, Network], tmp_path: Path) -> None:
     model, weights = networks["bert"]
     compile_beside(model.config.to_dict(), weights, weights.parent / "model.onnx")
-    with pytest.raises(EncoderError, match="was not quantised by this emoglot"):
+    with pytest.raises(EncoderError, match="was not quantised by `emoglot encoders`"):
         read_int8(weights.parent / "model.onnx")

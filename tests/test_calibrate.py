@@ -199,6 +199,9 @@ def test_a_dataset_is_measured_with_its_own_thresholds(trained, data):
     silent = trained.with_state(replace(trained.state, language_thresholds={"und-x-posts": NOTHING}))
     assert evaluate_model(silent, named).overall.macro_f1 == 0
     assert evaluate_model(silent, data) == evaluate_model(trained, data)
+    assert evaluate_model(silent, data, "posts").overall.macro_f1 == 0
+    tagged = replace(data, languages=tuple(f"{language}-x-posts" for language in data.languages))
+    assert evaluate_model(silent, tagged).overall.macro_f1 == 0
 
 
 def test_a_label_that_is_mostly_wrong_is_never_given(trained, data):

@@ -117,6 +117,6 @@ def test_a_table_inside_of_a_section_is_written_and_read(tmp_path):
 
 def test_a_dataset_is_named_with_or_without_its_language():
     settings = Config().override({"training.single_choice": {"nusax": 0.5, "nusax-su": 0.25, "isear": 0.0}}).training
-    names = ["nusax-jv", "nusax-su", "nusax", "isear", "other-jv"]
-    assert [settings.zero_weight(name) for name in names] == [0.5, 0.25, 0.5, 0.0, 1.0]
+    names = ["nusax-jv", "nusax-su", "nusax", "nusax-pt-BR", "isear", "other-jv", "isear-clean"]
+    assert [settings.zero_weight(name) for name in names] == [0.5, 0.25, 0.5, 0.5, 0.0, 1.0, 1.0]
     assert settings.unused_choices(["nusax-jv", "other-jv"]) == ["isear", "nusax-su"]

@@ -393,6 +393,8 @@ def test_a_collection_in_one_language_is_one_dataset(tmp_path):
     [
         ("x\ten\tanger\ttrain", INDEX, r"line 2: a label must be one of joy, fear, as INDEX.tsv says, got 'anger'"),
         ("x\ten\tjoy", INDEX, "line 2"),
+        ("x\ten\tjoy\ttarin", INDEX, "a split is one of train, dev, test, got 'tarin'"),
+        ("x\ten\tjoy\ttrain", "kind\tname\tannotated\nsingle\n", "does not list mine"),
         ("x\ten\tjoy\ttrain", "name\tannotated\n", r"does not list mine: add a line that names its labels"),
         ("x\ten\tjoy\ttrain", "name\tlabels\n", r"needs the columns name and annotated, annotated is missing"),
     ],

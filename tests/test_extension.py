@@ -16,7 +16,7 @@ from emoglot.encoders import load_encoder, load_trainable
 from emoglot.encoders.export import export_encoder
 from emoglot.encoders.hub import HubEncoder
 from emoglot.errors import TrainingError, UsageError
-from emoglot.extension import choose_words, extend, mean_states
+from emoglot.extension import WORD, choose_words, extend, mean_states
 from emoglot.model import EmotionClassifier
 from emoglot.parallel import Parallel
 from tests.conftest import QUICK, make_dataset
@@ -104,6 +104,13 @@ def test_words_are_chosen_by_use_and_names_are_left_out(base):
     assert choose_words(encoder, texts, english, 1) == ["kazukuta"]
 
 
+def test_marks_are_parts_of_words_and_pieces_of_the_vocabulary_are_none(base):
+    assert WORD.findall("ދިވެހި kɔ̀fí, n'ko") == ["ދިވެހި", "kɔ̀fí", "n'ko"]
+    encoder = load_trainable(base)
+    piece = next(piece for piece in encoder.tokenizer.get_vocab() if piece.isalpha() and len(piece) > 1)
+    assert choose_words(encoder, [f"{piece} kazukuta"] * 3, ["so it is"] * 3, 10) == ["kazukuta"]
+
+
 def test_an_interrupted_extension_goes_on_to_the_same_vectors(base, extended, tmp_path, monkeypatch):
     steps = 0
     usual = extension._Course._loss
@@ -127,7 +134,7 @@ def test_an_interrupted_extension_goes_on_to_the_same_vectors(base, extended, tm
 
 
 def test_what_can_not_be_extended_is_told(base, tmp_path):
-    with pytest.raises(UsageError, match="only a transformer of XLM-R's kind can be extended, got 'tiny'"):
+    with pytest.raises(UsageError, match="runs without torch can be extended, 'tiny' is none: `emoglot"):
         extend(pairs(), load_encoder("tiny"), FEW, tmp_path / "wider")
     same = Parallel(("a b",) * 3, ("a b",) * 3, np.arange(3), ("xx",) * 3, ("ours",) * 3)
     with pytest.raises(TrainingError, match="hold no word that the encoder lacks: there is nothing to add"):

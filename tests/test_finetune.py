@@ -301,7 +301,11 @@ def test_an_int8_encoder_is_trained_as_what_its_bytes_stand_for(encoder: HubEnco
     cosines = (given * found).sum(axis=1) / np.linalg.norm(given, axis=1) / np.linalg.norm(found, axis=1)
     assert cosines.min() > 0.99
     model = EmotionClassifier(exported, config=QUICK_TUNING, quantize="int8").fit_datasets(make_dataset())
-    assert np.isfinite(emoglot.load(model.save(tmp_path / "model")).predict_proba(texts)).all()
+    folder = model.save(tmp_path / "model")
+    assert np.isfinite(emoglot.load(folder).predict_proba(texts)).all()
+    # Training can go on from an int8 model, too.
+    again = EmotionClassifier(folder / "encoder", config=QUICK_TUNING)
+    again.fit_datasets(make_dataset(), start=emoglot.load(folder))
 
 
 def test_what_can_not_be_trained_is_refused(encoder: HubEncoder) -> None:

@@ -217,3 +217,13 @@ def test_sentiment_is_learnt_beside_the_labels_and_not_given_with_them(dataset: 
 def test_sentiment_that_is_no_label_or_every_label_is_refused(dataset: Dataset, names, message):
     with pytest.raises(UsageError, match=message):
         EmotionClassifier("tiny", config=QUICK.override({"training.sentiment": names})).fit_datasets(dataset)
+
+
+def test_a_language_annotated_with_sentiment_alone_is_not_measured():
+    dataset = make_dataset(12)
+    targets = dataset.targets.copy()
+    is_spanish = np.array([code == "es" for code in dataset.languages])
+    targets[np.ix_(is_spanish, [index for index, name in enumerate(LABELS) if name != "joy"])] = -1
+    data = replace(dataset, targets=targets)
+    model = EmotionClassifier("tiny", config=QUICK.override({"training.sentiment": ["joy"]})).fit_datasets(data)
+    assert set(model.metrics_["languages"]) == {"ar", "en"}

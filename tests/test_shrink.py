@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -125,3 +126,12 @@ def test_the_command_keeps_the_pieces_of_a_recipe(large, tmp_path):
         app, ["encoders", "shrink", *arguments[:1], "--layers", "all", *arguments[3:-1], str(tmp_path / "other")]
     )
     assert "layers are numbers such as 0,2,4, got 'all'" in str(wrong.exception or wrong.output)
+
+
+def test_an_encoder_with_an_added_language_is_told_to_be_made_smaller_first(large, tmp_path):
+    tokenizer = json.loads((large / "tokenizer.json").read_text("utf-8"))
+    tokenizer["added_tokens"].append({**tokenizer["added_tokens"][0], "id": 9999, "content": "kazukuta"})
+    wider = shutil.copytree(large, tmp_path / "wider")
+    (wider / "tokenizer.json").write_text(json.dumps(tokenizer), "utf-8")
+    with pytest.raises(EncoderError, match="make it smaller first, and add the language then"):
+        shrink(wider, tmp_path / "small", [0], len(vocabulary(large)), TEXTS)

@@ -12,13 +12,13 @@ import torch
 
 from emoglot.config import Config
 from emoglot.data.dataset import Dataset
-from emoglot.errors import UsageError
-from emoglot.fit import prepare
+from emoglot.errors import DataError, UsageError
+from emoglot.fit import _run_key, prepare
 from emoglot.labels import UNKNOWN
 from emoglot.loss import element_loss
 from emoglot.model import EmotionClassifier
 from emoglot.parallel import Parallel
-from emoglot.teaching import make_lessons, mix
+from emoglot.teaching import draw_pairs, make_lessons, mix
 from tests.conftest import QUICK, make_dataset
 
 CONFIG = Config().override({"teaching.annotators": 0.75})
@@ -68,17 +68,50 @@ def test_what_teachers_said_is_kept_and_asked_once(trained: EmotionClassifier, d
     first = make_lessons([trained], dataset, None, CONFIG, tmp_path)
     kept = sorted(tmp_path.rglob("*.npy"))
     assert kept
-    np.save(kept[0], np.zeros_like(np.load(kept[0])))  # had it been asked again, this would not be seen
+    np.save(kept[0], np.full_like(np.load(kept[0]), 0.5))  # had it been asked again, this would not be seen
     again = make_lessons([trained], dataset, None, CONFIG, tmp_path)
     known = dataset.targets != UNKNOWN
-    np.testing.assert_allclose(again.chances[known], 0.75 * dataset.targets[known], atol=1e-6)
+    np.testing.assert_allclose(again.chances[known], 0.75 * dataset.targets[known] + 0.125, atol=1e-6)
     kept[0].write_bytes(kept[0].read_bytes()[:50])  # a file cut short is no answer
     np.testing.assert_array_equal(make_lessons([trained], dataset, None, CONFIG, tmp_path).chances, first.chances)
 
 
 def test_several_teachers_are_averaged(trained: EmotionClassifier, dataset: Dataset, tmp_path: Path):
-    once, twice = (make_lessons([trained] * count, dataset, None, CONFIG, tmp_path).chances for count in (1, 2))
-    np.testing.assert_array_equal(once, twice)
+    other = EmotionClassifier("tiny", config=QUICK.override({"training.seed": 1})).fit_datasets(dataset)
+    one, two, both = (
+        make_lessons(teachers, dataset, None, CONFIG, tmp_path).chances
+        for teachers in ([trained], [other], [trained, other])
+    )
+    assert not np.allclose(one, two, atol=1e-3)
+    np.testing.assert_allclose(both, (one + two) / 2, atol=1e-3)
+
+
+def test_what_a_teacher_can_not_read_is_left_to_the_annotators(trained: EmotionClassifier, tmp_path: Path):
+    targets = np.array([[1, UNKNOWN, 0, 0, 0]], np.int8)
+    data = Dataset(("",), targets, trained.labels_, ("en",), ("ours",))
+    lessons = make_lessons([trained], data, None, CONFIG, tmp_path)
+    np.testing.assert_array_equal(lessons.chances, targets)
+
+
+def test_sources_without_weight_are_not_drawn():
+    both = pairs()
+    both = replace(both, sources=("tatoeba",) * 200 + ("memolon",) * 200)
+    drawn = draw_pairs(both, CONFIG.override({"teaching.sources": {"memolon": 0.0}}))
+    assert set(drawn.sources) == {"tatoeba"}
+
+
+def test_other_chances_are_another_run(trained: EmotionClassifier, dataset: Dataset):
+    held_out = replace(dataset, texts=tuple(f"well {text}" for text in dataset.texts))
+    first, second = (
+        prepare(
+            trained.encoder, dataset, held_out, QUICK, None, chances=np.full(dataset.targets.shape, value, np.float32)
+        )
+        for value in (0.2, 0.3)
+    )
+    keys = [_run_key(parts, trained.encoder, QUICK) for parts in (first, second)]
+    assert keys[0] != keys[1]
+    with pytest.raises(DataError, match="must have the shape of the labels"):
+        prepare(trained.encoder, dataset, held_out, QUICK, None, chances=np.zeros((3, 5), np.float32))
 
 
 def test_a_teacher_must_know_the_labels(trained: EmotionClassifier, dataset: Dataset, tmp_path: Path):

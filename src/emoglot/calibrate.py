@@ -21,6 +21,8 @@ ENOUGH_POSITIVES = 5
 # in it is decided by the others, a common one by itself. On BRIGHTER, 30 to 400 do equally well, half a point of
 # macro-F1 better than the language's own rows alone.
 OTHERS_WEIGH = 100
+# Datasets of any size weigh alike in the thresholds for any text, but none of a handful of rows decides them.
+MOST_REPEATS = 50
 
 
 def calibrate(
@@ -35,7 +37,7 @@ def calibrate(
 
     Rows without a language choose those for any text, too. With `pooled` all datasets weigh alike. Thresholds of a
     `domain` are used for texts whose language is given as "en-x-DOMAIN", or "und-x-DOMAIN". A label that would be right
-    less often than `least_precision` is never given.
+    less often than `least_precision` is never given, where there are enough rows to tell.
     """
     rows = data.with_labels(model.labels_).annotated()
     if not len(rows):
@@ -69,7 +71,8 @@ class _Chooser:
     def pooled(self) -> NDArray[np.float64]:
         """Choose thresholds for any text, on all rows."""
         sizes = Counter(self.rows.sources)
-        repeats = [max(1, round(max(sizes.values()) / sizes[source])) for source in self.rows.sources]
+        largest = max(sizes.values())
+        repeats = [min(MOST_REPEATS, max(1, round(largest / sizes[source]))) for source in self.rows.sources]
         return self._choose(np.repeat(np.arange(len(self.rows)), repeats))
 
     def by_language(self, suffix: str) -> dict[str, NDArray[np.float64]]:

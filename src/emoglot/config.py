@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
@@ -98,6 +99,8 @@ class TrainingConfig:
         _check_count("training.seed", self.seed, 0, 2**31 - 1)
         for name, weight in self.single_choice.items():
             _check_range(f"training.single_choice.{name}", weight, 0, 1)
+        if strange := [name for name in self.sentiment if not isinstance(name, str)]:
+            raise UsageError(f"training.sentiment is a list of labels, got {strange[0]!r}")
 
     def zero_weight(self, dataset: str) -> float:
         """Return how much a label counts that a row of a dataset has not, where it has another one."""
@@ -364,7 +367,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def _dataset_names(dataset: str) -> tuple[str, str]:
     """Return the names by which a dataset may be meant: its own, and that without its language."""
-    return dataset, dataset.rpartition("-")[0]
+    return dataset, re.sub(r"-[a-z]{2,3}(-[A-Z][A-Za-z]+)?$", "", dataset)
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:

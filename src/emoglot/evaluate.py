@@ -9,8 +9,11 @@ from emoglot.model import EmotionClassifier
 from emoglot.persist import DOMAIN_MARK
 
 
-def evaluate_model(model: EmotionClassifier, data: Dataset) -> Evaluation:
-    """Predict every annotated row and compare; labels that the data does not annotate are left out."""
+def evaluate_model(model: EmotionClassifier, data: Dataset, domain: str | None = None) -> Evaluation:
+    """Predict every annotated row and compare; labels that the data does not annotate are left out.
+
+    Thresholds are those of the `domain`, by default of the dataset itself, where the model has any.
+    """
     if not set(model.labels_) & set(data.labels):
         raise DataError(
             f"the data must annotate at least one of the model's labels ({', '.join(model.labels_)}), "
@@ -19,10 +22,14 @@ def evaluate_model(model: EmotionClassifier, data: Dataset) -> Evaluation:
     rows = data.with_labels(model.labels_).annotated()
     if not len(rows):
         raise DataError("no row has a known label: a test file without gold labels can be predicted, not evaluated")
-    # A dataset that the model has thresholds for is cut by those; its name may end in the language.
-    codes = [
-        f"{language}{DOMAIN_MARK}{source.removesuffix(f'-{language}')}"
+    # The name of a dataset may end in its language.
+    domains = [
+        domain or source.removesuffix(f"-{language}")
         for source, language in zip(rows.sources, rows.languages, strict=True)
+    ]
+    codes = [
+        language if DOMAIN_MARK in language else f"{language}{DOMAIN_MARK}{name}"
+        for language, name in zip(rows.languages, domains, strict=True)
     ]
     chosen = model.decide(model.predict_proba(rows.texts), codes)
     return evaluate_languages(rows.targets, chosen, model.labels_, rows.languages)

@@ -118,8 +118,9 @@ def _describe(model: EmotionClassifier, encoder: OnnxEncoder) -> dict[str, Any]:
         },
         "wide": _wide(state.wide) if state.wide else None,
         "score": "1 / (1 + exp(-logit))",
-        "unreadable": "if the tokenizer, given one character at a time, has no token for more than half of the letters "
-        "of the normalised text, or for all that is no white space, all scores are 0",
+        "unread": list(text.UNREAD),
+        "unreadable": "without the signs in unread, if the tokenizer, given one character at a time, has no token for "
+        "more than half of the letters of the normalised text, or for all that is no white space, all scores are 0",
         "choose": "the highest score"
         if state.config.single_label
         else "every label whose score is at least its threshold; null is never",

@@ -24,7 +24,7 @@ from emoglot.encoders.bert_folder import CONFIG_FILE
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.errors import MissingExtraError, TrainingError, UsageError
 from emoglot.parallel import Parallel
-from emoglot.text import normalise_text
+from emoglot.text import JOINERS, MARKS, normalise_text
 
 try:
     import torch
@@ -41,7 +41,9 @@ try:
 except ImportError as missing:
     raise MissingExtraError(missing.name or "torch", "train", "adding a language") from missing
 
-WORD = re.compile(r"[^\W\d_]+(?:['’ʼ-][^\W\d_]+)*")
+# Marks are parts of letters, in many scripts the vowels.
+_LETTER = rf"(?:[^\W\d_]|[{MARKS}{JOINERS}])"
+LETTER, WORD = re.compile(_LETTER), re.compile(rf"{_LETTER}+(?:['’ʼ-]{_LETTER}+)*")
 LEAST_TEXTS = 2  # with a word: of one in a single text, nothing could be told from the rest of it
 LONGEST = 64  # tokens of a text that are read
 
@@ -53,8 +55,12 @@ def extend(
 ) -> Path:
     """Write an encoder that reads more languages; interrupted, the same call goes on where it was."""
     if not isinstance(base, OnnxEncoder) or base.description.layout != "padded":
-        raise UsageError(f"only a transformer of XLM-R's kind can be extended, got {base.name!r}")
+        raise UsageError(
+            f"a transformer of XLM-R's kind that runs without torch can be extended, {base.name!r} is none: "
+            "`emoglot encoders export` makes one of a hub model"
+        )
     encoder = load_trainable(base)
+    encoder.model.cpu()
     training, held_out = parallel.split()
     texts = [normalise_text(text) for text in training.texts]
     english = [normalise_text(training.english[index]) for index in training.english_of.tolist()]
@@ -80,12 +86,13 @@ def choose_words(encoder: HubEncoder, texts: Sequence[str], english: Sequence[st
     A word that stands in the English as well, such as a name, is none of the new language.
     """
     foreign = {word for text in english for word in WORD.findall(text)}
+    foreign |= encoder.tokenizer.get_vocab().keys()  # a part of words that could not be told from the word
     count = Counter(word for text in texts for word in {*WORD.findall(text)} - foreign)
     common = [word for word, number in count.items() if number >= LEAST_TEXTS]
     pieces = [len(ids) - sum(encoder.frame) for ids in encoder.token_ids(common, LONGEST)]
     alphabet = alphabet_of(encoder)
     assert alphabet is not None
-    letters = sorted(letter for letter in {*"".join(texts)} if letter.isalpha() and alphabet.is_foreign(letter))
+    letters = sorted(sign for sign in {*"".join(texts)} if LETTER.fullmatch(sign) and alphabet.is_foreign(sign))
     gain = {
         word: count[word] * (number - 1 + len({*word} & {*letters}))
         for word, number in zip(common, pieces, strict=True)
@@ -103,7 +110,9 @@ def _with_words(encoder: HubEncoder, words: Sequence[str]) -> HubEncoder:
     wider.tokenizer = copy.deepcopy(encoder.tokenizer)
     # Whole words only, but for letters: what is a word here may be a part of one in another language.
     wider.tokenizer.add_tokens([AddedToken(word, single_word=len(word) > 1, normalized=True) for word in words])
-    old = encoder.model.get_input_embeddings().weight.detach()[: len(encoder.tokenizer)]
+    first = len(encoder.tokenizer)
+    assert wider.tokenizer.convert_tokens_to_ids(list(words)) == list(range(first, first + len(words)))
+    old = encoder.model.get_input_embeddings().weight.detach()[:first]
     new = torch.stack([old[torch.from_numpy(ids)].mean(dim=0) for ids in pieces])
     table = nn.Embedding.from_pretrained(torch.cat([old, new]))  # type: ignore[no-untyped-call]
     wider.model.set_input_embeddings(table)
@@ -149,7 +158,8 @@ class _Course:
         self._encoder, self._config = encoder, config
         self._inputs, self._answers = _read(encoder, texts), torch.from_numpy(answers)
         # So that a distance of 1 is that between two sentences that have nothing in common.
-        self._spread = float((self._answers - self._answers.mean(dim=0)).square().sum(dim=1).mean())
+        spread = float((self._answers - self._answers.mean(dim=0)).square().sum(dim=1).mean())
+        self._spread = max(spread, 1e-12)
         self._table = encoder.model.get_input_embeddings().weight
         self._first = len(self._table) - count
         self._new = nn.Parameter(self._table[self._first :].clone())

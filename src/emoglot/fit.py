@@ -115,6 +115,8 @@ def prepare(
         training = training.annotated()
         if len(training) and not (training.targets == 1).any():
             raise TrainingError("no training row has any label: there is nothing to learn; is the right column read?")
+    elif chances.shape != training.targets.shape:
+        raise DataError(f"chances must have the shape of the labels, {training.targets.shape}, got {chances.shape}")
     elif validation is None:
         raise UsageError("a student is measured on labelled rows that it did not learn from: give validation data")
     training, validation = _check_data(training, validation, config)
@@ -249,7 +251,9 @@ def _finish(
     if not config.single_label:
         _warn_of_silent_labels(thresholds, parts.training.data.with_labels(labels))
     chosen = decide(held_out_scores, thresholds, single_label=config.single_label)
-    targets = parts.stopping.targets[:, :width]
+    # A row may be annotated with sentiment alone.
+    measured = np.flatnonzero((parts.stopping.targets[:, :width] != UNKNOWN).any(axis=1))
+    held_out = parts.stopping.data.select(measured).with_labels(labels)
     return ModelState(
         labels=labels,
         thresholds=thresholds,
@@ -260,8 +264,7 @@ def _finish(
         graph=graph,
         wide=wide,
         training=_training_record(trained, parts),
-        sentiment=sentiment,
-        metrics=asdict(evaluate_languages(targets, chosen, labels, parts.stopping.data.languages)),
+        metrics=asdict(evaluate_languages(held_out.targets, chosen[measured], labels, held_out.languages)),
     )
 
 

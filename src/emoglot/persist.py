@@ -73,7 +73,11 @@ class ModelState:
     metrics: Mapping[str, Any]  # as measured on held-out validation rows
     language_thresholds: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # instead of the others
     includes_encoder: bool = False  # in the folder: it was trained for this model alone
-    sentiment: tuple[str, ...] = ()  # what the network says beside the labels, and behind them
+
+    @property
+    def sentiment(self) -> tuple[str, ...]:
+        """What the network says beside the labels, and behind them."""
+        return tuple(self.config.training.sentiment)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -165,7 +169,6 @@ def read_model(folder: Path) -> ModelState:
                 for language, values in _as(dict, description.get("language_thresholds", {})).items()
             },
             includes_encoder=includes_encoder,
-            sentiment=tuple(_as(list, description.get("sentiment", []))),
         )
         check_names(state.outputs)
     except (KeyError, TypeError, ValueError, OverflowError, SafetensorError, EmoglotError) as error:
@@ -190,7 +193,6 @@ def _describe(state: ModelState, version: str) -> dict[str, Any]:
         "version": FORMAT_VERSION,
         "emoglot": version,
         "labels": list(state.labels),
-        "sentiment": list(state.sentiment),
         "thresholds": listed(state.thresholds),
         "language_thresholds": {name: listed(values) for name, values in state.language_thresholds.items()},
         "encoder": {"name": state.encoder_name, "fingerprint": state.encoder_fingerprint},

@@ -59,7 +59,7 @@ class Ingredient:
     def from_dict(cls, values: Any) -> Ingredient:
         """Check the entries of a table."""
         is_table = isinstance(values, dict) and "path" in values
-        if not is_table or not all(type(value) is _TYPES.get(name) for name, value in values.items()):
+        if not is_table or not all(_is_of(_TYPES.get(name), value) for name, value in values.items()):
             _, *others = (f"{name} ({kind.__name__})" for name, kind in _TYPES.items())
             raise UsageError(f"an entry of [{DATA}] has a path and perhaps {', '.join(others)}, got {values!r}")
         if min(values.get(name, 1) for name in ("rows", "rows_each", "repeats")) < 1:
@@ -131,6 +131,11 @@ class Recipe:
     def files(self, purpose: str, root: Path) -> list[Path]:
         """List files that are not labelled data."""
         return [path for ingredient in self.data.get(purpose, ()) for path in ingredient.files(root)]
+
+
+def _is_of(kind: type | None, value: Any) -> bool:
+    """Return whether a value has the type of its entry; lists are lists of strings."""
+    return type(value) is kind and (not isinstance(value, list) or all(isinstance(item, str) for item in value))
 
 
 def _sample_each(data: Dataset, count: int) -> list[int]:

@@ -45,16 +45,20 @@ def make_lessons(
     labels = data.labels
     for teacher in teachers:
         if missing := set(labels) - set(teacher.labels_):
-            raise UsageError(f"a teacher must know all labels of the data, it lacks {', '.join(sorted(missing))}")
+            raise UsageError(
+                f"a teacher must know all labels of the data, it lacks {', '.join(sorted(missing))}: train it on data "
+                "that has them, or leave them out with --label-columns"
+            )
     pairs = draw_pairs(parallel, config) if parallel else None
     # Each text once, however often it is learnt.
     place = {text: index for index, text in enumerate(dict.fromkeys((*data.texts, *(pairs.english if pairs else ()))))}
-    scores = np.mean([_ask(teacher, labels, tuple(place), work, on_progress) for teacher in teachers], axis=0)
+    scores = _mean([_ask(teacher, labels, tuple(place), work, on_progress) for teacher in teachers])
     chances = mix(data, scores[[place[text] for text in data.texts]], config)
     if pairs is None:
         return Lessons(data, chances)
     # Of the English itself, as much as of any two languages.
-    own = pairs.english[: 2 * config.teaching.pairs]
+    drawn = np.random.default_rng(config.training.seed).permutation(len(pairs.english))[: 2 * config.teaching.pairs]
+    own = tuple(pairs.english[index] for index in drawn.tolist())
     translations = Dataset(
         (*pairs.texts, *own),
         np.full((len(pairs) + len(own), len(labels)), UNKNOWN, dtype=np.int8),
@@ -70,13 +74,24 @@ def make_lessons(
 
 
 def mix(data: Dataset, scores: NDArray[np.float32], config: Config) -> NDArray[np.float32]:
-    """Weigh what annotators said against what teachers say; where annotators were not asked, the teachers decide."""
+    """Weigh what annotators said against what teachers say; where annotators were not asked, the teachers decide.
+
+    What teachers can't read, of which the score is unknown as well, is left to the annotators.
+    """
     targets = data.targets
-    belief = np.where(targets == UNKNOWN, 0.0, config.teaching.annotators)
+    is_read = scores != UNKNOWN
+    belief = np.where(targets == UNKNOWN, 0.0, np.where(is_read, config.teaching.annotators, 1.0))
     is_doubtful = (targets == 0) & (targets == 1).any(axis=1, keepdims=True)
     zero_weights = np.array([config.training.zero_weight(source) for source in data.sources])
-    belief = np.where(is_doubtful, belief * zero_weights[:, None], belief)
+    belief = np.where(is_doubtful & is_read, belief * zero_weights[:, None], belief)
     return np.asarray(belief * (targets == 1) + (1 - belief) * scores, dtype=np.float32)
+
+
+def _mean(scores: Sequence[NDArray[np.float16]]) -> NDArray[np.float32]:
+    """Average what teachers say of each text, without those that can't read it; unknown where none can."""
+    total = np.sum(scores, axis=0, dtype=np.float32)
+    readers = np.sum([answers.any(axis=1) for answers in scores], axis=0)[:, None]
+    return np.asarray(np.where(readers > 0, total / np.maximum(readers, 1), UNKNOWN), dtype=np.float32)
 
 
 def draw_pairs(parallel: Parallel, config: Config) -> Parallel:
@@ -85,8 +100,9 @@ def draw_pairs(parallel: Parallel, config: Config) -> Parallel:
     rng = np.random.default_rng(config.training.seed)
     training, _ = parallel.split()
     weights = np.array([settings.sources.get(source, 1.0) for source in training.sources])
+    training, weights = training.select(np.flatnonzero(weights > 0)), weights[weights > 0]
     # The largest of u^(1/w), with u uniform, are a weighted sample without replacement (Efraimidis and Spirakis).
-    keys = rng.random(len(training)) ** (1 / np.maximum(weights, 1e-9))
+    keys = np.log(rng.random(len(training))) / weights
     languages = np.array(training.languages)
     chosen = []
     for language in np.unique(languages):

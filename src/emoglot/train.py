@@ -149,6 +149,7 @@ def _resume(trainer: Trainer, state: dict[str, Tensor], history: list[dict[str, 
 
 
 def _validation_score(trainer: Trainer, stopping: Labelled, thresholding: Labelled, config: Config) -> float:
-    thresholds = choose_thresholds(trainer.scores(thresholding.inputs), thresholding.targets)
-    chosen = decide(trainer.scores(stopping.inputs), thresholds, single_label=config.single_label)
-    return macro_f1(stopping.targets, chosen)
+    given = stopping.targets.shape[1] - len(config.training.sentiment)  # labels; sentiment behind them is not given
+    scores, held_out = (trainer.scores(part.inputs)[:, :given] for part in (thresholding, stopping))
+    thresholds = choose_thresholds(scores, thresholding.targets[:, :given])
+    return macro_f1(stopping.targets[:, :given], decide(held_out, thresholds, single_label=config.single_label))

@@ -54,6 +54,6 @@ def calibrate(
         rows = found
     choose(classifier, rows, pooled=pooled, domain=domain, least_precision=least_precision).save(out)
     languages = {NO_LANGUAGE} if pooled else set(rows.languages)
-    names = ", ".join("any text" if code == NO_LANGUAGE else code for code in sorted(languages))
-    note(f"thresholds for {names}, chosen on {len(rows):,} rows")
+    names = ", ".join("any language" if code == NO_LANGUAGE else code for code in sorted(languages))
+    note(f"thresholds for {names}{f' of {domain}' if domain else ''}, chosen on {len(rows):,} rows")
     typer.echo(str(out))

@@ -20,6 +20,9 @@ def evaluate(
     data: Annotated[list[Path], typer.Option(help="Labelled data; give it several times to combine files.")],
     model: options.Model = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as one JSON object.")] = False,
+    domain: Annotated[
+        str | None, typer.Option(help="Use the thresholds of this domain; by default of the dataset, if there are any.")
+    ] = None,
     encoder: options.EncoderOption = None,
     format_: options.Format = None,
     skip_bad: options.SkipBad = False,
@@ -34,7 +37,7 @@ def evaluate(
 
     classifier = load(model, encoder=encoder)
     reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
-    result = evaluate_model(classifier, options.read_labelled(data, reading, classifier.labels_))
+    result = evaluate_model(classifier, options.read_labelled(data, reading, classifier.labels_), domain)
     if absent := [name for name, metrics in result.overall.per_class.items() if not metrics.support]:
         warn(
             f"no row has {', '.join(absent)}, which counts as an answer; if nobody looked for them, "

@@ -38,7 +38,8 @@ def train(
     config: options.ConfigFile = None,
     data: options.DataRoot = Path(),
     permissive: Annotated[
-        bool, typer.Option("--permissive", help="Learn only from data that the config marks as permissive.")
+        bool,
+        typer.Option("--permissive", help="Of the config's data, learn from what is marked as permissive."),
     ] = False,
     set_: options.Settings = None,
     wide: options.Wide = None,
@@ -66,6 +67,8 @@ def train(
     check_target(out)
     recipe = Recipe.from_toml(config) if config else Recipe({}, {})
     if permissive:
+        if not any(entry.permissive for entry in recipe.data.get("train", ())):
+            raise UsageError("--permissive needs a --config that marks training data with `permissive = true`")
         recipe = recipe.permissive()
     settings = options.make_settings(recipe, set_ or [], wide, seed, fine_tune)
     reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
@@ -78,13 +81,15 @@ def train(
 
     from emoglot.model import EmotionClassifier, load
 
+    model = EmotionClassifier(encoder, config=settings, quantize=quantize, device=device, cache=cache)
     lessons = None
     if teacher:
+        if validation_data is None:
+            raise UsageError("a student is measured on labelled rows that it did not learn from: give --validation")
         pairs = options.read_pairs(parallel or recipe.files("parallel", data), skip_bad)
         lessons = _ask_teachers(teacher, training_data, pairs, settings, out)
     elif parallel:
         raise UsageError("translations are labelled by a teacher: name one with --teacher")
-    model = EmotionClassifier(encoder, config=settings, quantize=quantize, device=device, cache=cache)
     # After an interruption the same command goes on from here.
     checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
     with progress_bar("encoding") as on_features:

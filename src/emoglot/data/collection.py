@@ -14,6 +14,7 @@ HEADER = ("text", "language", "labels", "split")
 INDEX = "INDEX.tsv"
 INDEX_COLUMNS = ("name", "annotated")
 SEPARATOR = "|"
+SPLITS = ("train", "dev", "test")
 
 
 def read(path: Path, *, split: str, skip_bad: bool = False, language: str | None = None) -> Dataset:
@@ -35,6 +36,8 @@ def read(path: Path, *, split: str, skip_bad: bool = False, language: str | None
         fields = line.split("\t")
         check_count(fields, len(HEADER))
         text, code, names, part = fields
+        if part not in SPLITS:
+            raise MalformedLineError(f"a split is one of {', '.join(SPLITS)}, got {shown(part)}")
         chosen = tuple(filter(None, names.split(SEPARATOR)))
         if unasked := [label for label in chosen if label not in labels]:
             raise MalformedLineError(f"a label must be one of {', '.join(labels)}, as {INDEX} says, got {unasked[0]!r}")
@@ -58,6 +61,6 @@ def _annotated(index: Path, name: str) -> tuple[str, ...]:
         raise DataError(f"{index} needs the columns {' and '.join(INDEX_COLUMNS)}, {missing[0]} is missing")
     for fields in lines[1:]:
         cells = dict(zip(header, fields, strict=False))
-        if cells["name"] == name:
+        if cells.get("name") == name:
             return check_names(cells.get("annotated", "").split())
     raise DataError(f"{index} does not list {name}: add a line that names its labels")

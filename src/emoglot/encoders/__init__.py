@@ -105,7 +105,7 @@ def load_trainable(name: str | os.PathLike[str] | Encoder) -> HubEncoder:
     if name == EMBEDDED_NAME:
         folder = EMBEDDED_MODEL / "encoder"
     if (folder / onnx.DESCRIPTION_FILE).is_file() and onnx.Description.read(folder).layout == "padded":
-        return _restored(folder, name)
+        return _restored(folder, _folder_name(folder) if is_folder else name)
     if name in (TinyEncoder.name, EMBEDDED_NAME) or (folder / onnx.DESCRIPTION_FILE).is_file():
         raise EncoderError(
             f"the encoder {name!r} is for prediction only and can't be trained: take {e5_small.NAME}, a folder of the "
@@ -121,10 +121,12 @@ def _restored(folder: Path, name: str) -> HubEncoder:
     from emoglot.encoders.bert_folder import restore_float32
     from emoglot.encoders.hub import HubEncoder
 
+    exported = OnnxEncoder(folder)  # which checks the files
     with tempfile.TemporaryDirectory() as scratch:
         restore_float32(folder, Path(scratch))
         encoder = HubEncoder(name, source=scratch)
     encoder.folder = None  # all of it is in memory
+    encoder.extends = (exported.fingerprint, *exported.description.extends)
     return encoder
 
 
@@ -142,6 +144,8 @@ def extended_fingerprints(encoder: Encoder) -> tuple[str, ...]:
     """Give the fingerprints of the encoders that an encoder can stand in for."""
     if isinstance(encoder, OnnxEncoder):
         return encoder.description.extends
+    if restored := getattr(encoder, "extends", ()):
+        return tuple(restored)
     # A folder that both onnxruntime and torch read holds one network under two fingerprints.
     folder = getattr(encoder, "folder", None)
     if folder is None or not (folder / onnx.DESCRIPTION_FILE).is_file():
@@ -151,9 +155,11 @@ def extended_fingerprints(encoder: Encoder) -> tuple[str, ...]:
 
 def alphabet_of(encoder: Encoder) -> Alphabet | None:
     """Return the characters that an encoder knows; None for one that may know all."""
-    tokenizer = getattr(encoder, "tokenizer", None)
-    tokenizer = getattr(tokenizer, "backend_tokenizer", tokenizer)  # the transformers library wraps its own
-    return Alphabet(tokenizer) if tokenizer is not None else None
+    from emoglot.encoders.hub import HubEncoder
+
+    if isinstance(encoder, HubEncoder):
+        return Alphabet(encoder.tokenizer.backend_tokenizer)
+    return Alphabet(encoder.tokenizer) if isinstance(encoder, OnnxEncoder) else None
 
 
 def runs_beside_itself(encoder: Encoder) -> bool:

@@ -48,7 +48,8 @@ def write_int8(source: Path, folder: Path, name: str, max_tokens: int, extends: 
 
     config = _read_config(source)
     compile_int8(config, load_file(source / WEIGHTS_FILE), folder / MODEL_FILE)
-    shutil.copy(source / TOKENIZER_FILE, folder / TOKENIZER_FILE)
+    for file in (TOKENIZER_FILE, TOKENIZER_CONFIG_FILE):
+        shutil.copy(source / file, folder / file)
     _describe(folder, name, config, max_tokens, (MODEL_FILE, TOKENIZER_FILE), extends)
 
 
@@ -59,10 +60,8 @@ def restore_float32(folder: Path, out: Path) -> None:
     config, weights = read_int8(folder / MODEL_FILE)
     write_weights(weights, out)
     (out / CONFIG_FILE).write_text(json.dumps(config), encoding="utf-8")
-    shutil.copy(folder / TOKENIZER_FILE, out / TOKENIZER_FILE)
-    special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": Description.read(folder).max_tokens}
-    (out / TOKENIZER_CONFIG_FILE).write_text(json.dumps(settings | special), encoding="utf-8")
+    for name in (TOKENIZER_FILE, TOKENIZER_CONFIG_FILE):
+        shutil.copy(folder / name, out / name)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -72,7 +72,10 @@ def read_int8(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]
     model = onnx.load(path)
     config = {entry.key: entry.value for entry in model.metadata_props}.get(_CONFIG_KEY)
     if config is None:
-        raise EncoderError(f"{path} was not quantised by this emoglot: its weights can't be trained")
+        raise EncoderError(
+            f"{path} was not quantised by `emoglot encoders`: its weights can't be trained; take e5-small, a folder of "
+            "the transformers library or a model of the hub"
+        )
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     weights: dict[str, NDArray[np.float32]] = {}
     for name, array in constants.items():

@@ -58,6 +58,7 @@ class HubEncoder:
         self._torch = _import_torch()
         self.layer = layer
         self.folder = Path(source) if source is not None else None
+        self.extends: tuple[str, ...] = ()  # the fingerprints of encoders whose weights these are, in other forms
         self.name = name if layer is None else f"{name}#{layer}"
         self.tokenizer, self.model = _load(str(source or name), is_folder=source is not None)
         # Whatever the folder says: vectors are found, and texts cut, from the left.
@@ -135,7 +136,7 @@ class HubEncoder:
         """Return this encoder with another network of the same shape."""
         twin = copy.copy(self)
         twin.__dict__.pop("fingerprint", None)  # it was computed of the old one
-        twin.model, twin.folder = model, None
+        twin.model, twin.folder, twin.extends = model, None, ()
         return twin
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:

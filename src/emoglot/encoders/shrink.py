@@ -37,6 +37,8 @@ def shrink(source: Path, out: Path, layers: Sequence[int], pieces: int, texts: I
     config, tokenizer = _read(source, CONFIG_FILE), _read(source, TOKENIZER_FILE)
     if not can_compile(config) or tokenizer["model"]["type"] != "Unigram":
         raise EncoderError(f"an encoder with the vocabulary of XLM-R can be made smaller, {source} has none")
+    if any(token["id"] >= len(tokenizer["model"]["vocab"]) for token in tokenizer["added_tokens"]):
+        raise EncoderError(f"{source} has words of an added language: make it smaller first, and add the language then")
     own = config["num_hidden_layers"]
     if not layers or list(layers) != sorted(set(layers) & set(range(own))):
         raise UsageError(f"{source} has the layers 0 to {own - 1}: name some of them, in order, got {list(layers)}")
