@@ -624,7 +624,7 @@ def test_distill_refuses(run: Run, translations: Path, tmp_path: Path) -> None:
     arguments = ["distill", "--parallel", translations, "--out", tmp_path / "out"]
     check_error(run(*arguments), USAGE, "either --teacher", "or --extend")
     check_error(run(*arguments, "--teacher", "tiny", "--extend", "tiny"), USAGE, "either --teacher")
-    check_error(run(*arguments, "--extend", "tiny"), USAGE, "got 'tiny'")
+    check_error(run(*arguments, "--extend", "tiny"), USAGE, "'tiny' is none")
     check_error(run(*arguments, "--teacher", "nobody/has-this"), ENCODER, "no encoder")
     check_error(run(*arguments, "--teacher", "tiny", "--set", "colour=3"), USAGE, "there is no setting")
     check_error(run("distill", "--teacher", "tiny", "--out", tmp_path / "out"), USAGE, "no translations")

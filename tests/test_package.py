@@ -30,6 +30,8 @@ LAYERS = [
         "calibrate",
         "project",
         "distill",
+        "teaching",
+        "extension",
         "languages",
         "experiments",
         "tuning",
@@ -49,10 +51,17 @@ def top_name(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+def _parse(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except SystemError:  # Python 3.11 confuses itself when another thread, such as one of Ray's, compiles as well
+        return ast.parse(source)
+
+
 def imported_modules(path: Path) -> set[str]:
     """Name the emoglot modules a file imports, at the top or inside a function, but not for types only."""
     names = set()
-    for node in ast.walk(_without_type_checking(ast.parse(path.read_text(encoding="utf-8")))):
+    for node in ast.walk(_without_type_checking(_parse(path.read_text(encoding="utf-8")))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
