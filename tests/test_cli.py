@@ -12,7 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -758,3 +758,65 @@ def test_a_label_that_a_file_never_names_is_absent_there_not_unknown(run: Run, t
     assert result.code == 0
     recorded = json.loads((tmp_path / "two" / "model.json").read_text(encoding="utf-8"))["training"]["data"]
     assert recorded["stopping"]["known"]["love"] == recorded["stopping"]["rows"]
+
+
+@pytest.fixture
+def held_out(dataset: Dataset, tmp_path: Path) -> Path:
+    return write_table(
+        tmp_path / "held_out.tsv", replace(dataset, texts=tuple(f"well {text}" for text in dataset.texts))
+    )
+
+
+@pytest.mark.filterwarnings("ignore:no row that chooses thresholds")
+def test_train_with_a_teacher_and_translations(
+    run: Run, model_folder: Path, table: Path, held_out: Path, translations: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "student"
+    data = ["--train", table, "--validation", held_out, "--parallel", translations]
+    arguments = ["train", "--encoder", "tiny", "--teacher", model_folder, *data, "--out", out, *QUICK]
+    result = run(*arguments)
+    assert (result.code, result.out) == (0, f"{out}\n"), result.err
+    recorded = json.loads((out / "model.json").read_text(encoding="utf-8"))["training"]["data"]["training"]
+    assert recorded["rows"] > 64  # translations, beside what is labelled
+    assert list(tmp_path.glob("student.lessons/*/*.npy"))
+
+
+def test_a_student_without_validation_or_translations_without_a_teacher_are_refused_at_once(
+    run: Run, model_folder: Path, table: Path, translations: Path, tmp_path: Path
+) -> None:
+    arguments = ["train", "--encoder", "tiny", "--train", table, "--out", tmp_path / "student"]
+    check_error(run(*arguments, "--teacher", model_folder), USAGE, "give --validation")
+    check_error(run(*arguments, "--parallel", translations), USAGE, "name one with --teacher")
+    assert not list(tmp_path.glob("student*"))
+
+
+@pytest.mark.filterwarnings("ignore:no row that chooses thresholds")
+def test_train_on_permissive_data(run: Run, table: Path, dataset: Dataset, tmp_path: Path) -> None:
+    write_table(tmp_path / "free.tsv", replace(dataset, texts=tuple(f"free {text}" for text in dataset.texts)))
+    shutil.copy(table, tmp_path / "bound.tsv")
+    entries = [
+        '[[data.train]]\npath = "free.tsv"\npermissive = true\n[[data.train]]\npath = "bound.tsv"',
+        "[training]\nmax_epochs = 1\n[training.single_choice]\nbound = 0.5\n[head]\nhidden = 4",
+    ]
+    recipe = write_recipe(tmp_path / "recipe.toml", *entries)
+    arguments = ["train", "--encoder", "tiny", "--data", tmp_path, "--out", tmp_path / "model", "--permissive"]
+    result = run(*arguments, "--config", recipe)
+    assert result.code == 0, result.err
+    data = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))["training"]["data"]
+    assert sum(part["rows"] for part in data.values()) == 64
+    check_error(run(*arguments, "--overwrite", "--train", table), USAGE, "--permissive needs a --config")
+
+
+def test_calibrate_for_a_domain(run: Run, model_folder: Path, table: Path, tmp_path: Path) -> None:
+    arguments = ["calibrate", "--model", model_folder, "--data", table, "--domain", "posts"]
+    result = run(*arguments, "--pooled", "--least-precision", 1, "--out", tmp_path / "model")
+    assert "thresholds for any language of posts, chosen on 64 rows" in result.err
+    state = load(tmp_path / "model").state
+    assert set(state.language_thresholds) == {"und-x-posts"}
+    model = ["--model", tmp_path / "model", "--json"]
+    for more, domain in (([], None), (["--domain", "posts"], "posts")):
+        found = json.loads(run("evaluate", *model, "--data", table, *more).out)
+        assert found == json.loads(json.dumps(asdict(evaluate_model(load(tmp_path / "model"), read(table), domain))))
+    (record,) = run("predict", *model, "--language", "en-x-posts", "so happy").records()
+    cuts = zip(state.labels, state.language_thresholds["und-x-posts"], strict=True)
+    assert record["labels"] == [name for name, cut in cuts if record["scores"][name] >= cut]
