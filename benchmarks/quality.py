@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import emoglot
+from emoglot.calibrate import alike, precise_thresholds
 from emoglot.calibration import expected_calibration_error
 from emoglot.data import Dataset, concatenate, read, stratified_split
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
@@ -26,11 +27,10 @@ from emoglot.metrics import evaluate
 from emoglot.model import EmotionClassifier
 from emoglot.parallel import read_parallel
 from emoglot.thresholds import apply_thresholds, choose_thresholds
+from tests.plain_sentences import is_right
 
 TESTS = Path(__file__).parents[1] / "tests"
 STABILITY = Path(__file__).with_name("stability.tsv")
-POSITIVE = {"joy", "love", "optimism", "trust"}
-NEGATIVE = {"anger", "disgust", "fear", "pessimism", "sadness"}
 ROWS_EACH = 200  # of a dataset of the collection
 FLORES_ROWS = 200  # of a language
 # A label that is wrong more often than so, on pooled rows, is not given by default.
@@ -144,18 +144,11 @@ def choose(group: Group, rows: NDArray[np.intp], otherwise: NDArray[np.float64] 
 
 
 def given_thresholds(groups: Sequence[Group]) -> NDArray[np.float64]:
-    """Choose thresholds for any text: all groups weigh alike, and a label that is mostly wrong is not given."""
-    weights = [max(1, round(4000 / len(group.targets))) for group in groups]
-    scores = np.concatenate(
-        [np.repeat(group.scores, count, axis=0) for group, count in zip(groups, weights, strict=True)]
-    )
-    targets = np.concatenate(
-        [np.repeat(group.targets, count, axis=0) for group, count in zip(groups, weights, strict=True)]
-    )
-    thresholds = choose_thresholds(scores, targets)
-    chosen = apply_thresholds(scores, thresholds)
-    right = (chosen & (targets == 1)).sum(axis=0) / np.maximum(1, (chosen & (targets != UNKNOWN)).sum(axis=0))
-    return np.where(right >= LEAST_PRECISION, thresholds, np.inf)
+    """Choose thresholds for any text, as `emoglot calibrate --pooled` does."""
+    scores = np.concatenate([group.scores for group in groups])
+    targets = np.concatenate([group.targets for group in groups])
+    rows = alike([group.name for group in groups for _ in group.targets])
+    return precise_thresholds(scores[rows], targets[rows], LEAST_PRECISION)
 
 
 def measure_calibration(groups: Sequence[Group]) -> Iterable[tuple[str, object]]:
@@ -186,15 +179,6 @@ def measure_sentences(found: Scores, thresholds: NDArray[np.float64]) -> Iterabl
             )
     yield "plain sentences", {kind: f"{sum(answers)} of {len(answers)}" for kind, answers in right.items()}
     yield "wrong", "\n  " + "\n  ".join(wrong)
-
-
-def is_right(kind: str, listed: set[str], given: set[str]) -> bool:
-    if kind == "neutral":
-        return not given
-    if kind == "denial":
-        return not listed & given
-    contrary = (POSITIVE if listed & NEGATIVE else set()) | (NEGATIVE if listed & POSITIVE else set())
-    return bool(listed & given) and not contrary & given
 
 
 def measure_flips(found: Scores, thresholds: NDArray[np.float64]) -> Iterable[tuple[str, object]]:

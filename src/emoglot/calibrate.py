@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from emoglot.data.dataset import NO_LANGUAGE, Dataset
 from emoglot.errors import DataError
-from emoglot.labels import UNKNOWN
+from emoglot.labels import UNKNOWN, Targets
 from emoglot.model import EmotionClassifier
 from emoglot.persist import DOMAIN_MARK, ModelState
 from emoglot.thresholds import NEVER, apply_thresholds, choose_thresholds
@@ -70,10 +71,7 @@ class _Chooser:
 
     def pooled(self) -> NDArray[np.float64]:
         """Choose thresholds for any text, on all rows."""
-        sizes = Counter(self.rows.sources)
-        largest = max(sizes.values())
-        repeats = [min(MOST_REPEATS, max(1, round(largest / sizes[source]))) for source in self.rows.sources]
-        return self._choose(np.repeat(np.arange(len(self.rows)), repeats))
+        return self._choose(alike(self.rows.sources))
 
     def by_language(self, suffix: str) -> dict[str, NDArray[np.float64]]:
         """Choose thresholds for every language of the rows."""
@@ -88,8 +86,21 @@ class _Chooser:
     def _choose(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Choose thresholds on these rows, of which some are there several times; rare labels keep the model's."""
         is_common = (self.rows.targets == 1).sum(axis=0) >= ENOUGH_POSITIVES
-        scores, targets = self.scores[rows], self.rows.targets[rows]
-        found = choose_thresholds(scores, targets)
-        given = apply_thresholds(scores, found) & (targets != UNKNOWN)
-        precision = (given & (targets == 1)).sum(axis=0) / np.maximum(1, given.sum(axis=0))
-        return np.where(is_common, np.where(precision >= self.least_precision, found, NEVER), self.state.thresholds)
+        found = precise_thresholds(self.scores[rows], self.rows.targets[rows], self.least_precision)
+        return np.where(is_common, found, self.state.thresholds)
+
+
+def alike(sources: Sequence[str]) -> NDArray[np.int64]:
+    """Return the rows of datasets, those of small ones several times, so that all datasets weigh about the same."""
+    sizes = Counter(sources)
+    largest = max(sizes.values())
+    repeats = [min(MOST_REPEATS, max(1, round(largest / sizes[source]))) for source in sources]
+    return np.repeat(np.arange(len(sources)), repeats)
+
+
+def precise_thresholds(scores: NDArray[np.float32], targets: Targets, least_precision: float) -> NDArray[np.float64]:
+    """Choose thresholds that maximise F1; a label that would be right less often than asked for is never given."""
+    found = choose_thresholds(scores, targets)
+    given = apply_thresholds(scores, found) & (targets != UNKNOWN)
+    precision = (given & (targets == 1)).sum(axis=0) / np.maximum(1, given.sum(axis=0))
+    return np.where(precision >= least_precision, found, NEVER)
