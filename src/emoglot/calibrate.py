@@ -38,7 +38,7 @@ def calibrate(
 
     Rows without a language choose those for any text, too. With `pooled` all datasets weigh alike. Thresholds of a
     `domain` are used for texts whose language is given as "en-x-DOMAIN", or "und-x-DOMAIN". A label that would be right
-    less often than `least_precision` is never given, where there are enough rows to tell.
+    less often than `least_precision` gets a higher threshold, or is never given, where there are enough rows to tell.
     """
     rows = data.with_labels(model.labels_).annotated()
     if not len(rows):
@@ -99,8 +99,25 @@ def alike(sources: Sequence[str]) -> NDArray[np.int64]:
 
 
 def precise_thresholds(scores: NDArray[np.float32], targets: Targets, least_precision: float) -> NDArray[np.float64]:
-    """Choose thresholds that maximise F1; a label that would be right less often than asked for is never given."""
+    """Choose the thresholds with the highest F1 of those at which a label is right as often as asked for.
+
+    A label that no threshold makes so precise is never given.
+    """
     found = choose_thresholds(scores, targets)
     given = apply_thresholds(scores, found) & (targets != UNKNOWN)
     precision = (given & (targets == 1)).sum(axis=0) / np.maximum(1, given.sum(axis=0))
-    return np.where(precision >= least_precision, found, NEVER)
+    for label in np.flatnonzero(precision < least_precision):
+        known = targets[:, label] != UNKNOWN
+        found[label] = _raised(scores[known, label], targets[known, label] == 1, least_precision)
+    return found
+
+
+def _raised(scores: NDArray[np.float32], positive: NDArray[np.bool_], least_precision: float) -> float:
+    """Return the threshold of one label with the highest F1 of those that are precise enough."""
+    order = np.argsort(-scores, kind="stable")
+    highest_first, hits = scores[order], np.cumsum(positive[order])
+    given = np.arange(1, len(order) + 1)
+    # Equal scores are given together, so only the last of them is a place to cut.
+    is_cut = np.append(highest_first[:-1] != highest_first[1:], True)
+    f1 = np.where(is_cut & (hits >= least_precision * given), 2 * hits / (given + positive.sum()), 0)
+    return float(highest_first[np.argmax(f1)]) if f1.any() else NEVER

@@ -24,7 +24,7 @@ def calibrate(
         typer.Option(help="Choose thresholds for texts like these alone: those of the language en-x-DOMAIN."),
     ] = None,
     least_precision: Annotated[
-        float, typer.Option(min=0, max=1, help="Never give a label that would be right less often, such as 0.33.")
+        float, typer.Option(min=0, max=1, help="Give a label only where it is right this often, such as 0.33.")
     ] = 0.0,
     encoder: options.EncoderOption = None,
     format_: options.Format = None,
