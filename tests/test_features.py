@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -165,8 +166,10 @@ def test_batches(lengths: list[int], budget: int) -> None:
     assert sorted(flat) == list(range(len(lengths)))
     assert [lengths[row] for row in flat] == sorted(lengths, reverse=True)
     for batch in batches:
-        assert len(batch) == 1 or len(batch) * max(lengths[row] for row in batch) <= budget
-    full = batches[:-1]  # all but the last hold as much as fits
+        assert len({lengths[row] for row in batch}) == 1
+        assert len(batch) == 1 or len(batch) * lengths[batch[0]] <= budget
+    # All but the last of a length hold as much as fits.
+    full = [batch for batch, after in pairwise(batches) if lengths[batch[0]] == lengths[after[0]]]
     assert all((len(batch) + 1) * max(1, lengths[batch[0]]) > budget for batch in full)
 
 

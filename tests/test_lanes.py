@@ -50,12 +50,12 @@ def test_a_failure_is_raised_in_its_turn():
 
 @pytest.mark.parametrize("lanes", [2, 3])
 def test_scores_do_not_depend_on_what_is_scored_beside_them(lanes, monkeypatch):
-    monkeypatch.setattr("emoglot.scorer.available_cores", lambda: list(range(lanes)))
-    monkeypatch.setattr("emoglot.scorer.CHUNK", 7)  # several for every lane
+    monkeypatch.setattr("emoglot.features.available_cores", lambda: list(range(lanes)))
+    monkeypatch.setattr("emoglot.scorer.CHUNK", 7)
     together = emoglot.load().predict_proba(TEXTS)
-    monkeypatch.setattr("emoglot.scorer.available_cores", lambda: [0])
+    monkeypatch.setattr("emoglot.features.available_cores", lambda: [0])
     model = emoglot.load()
-    np.testing.assert_allclose(together, model.predict_proba(TEXTS), atol=1e-6)
+    np.testing.assert_array_equal(together, model.predict_proba(TEXTS))
     alone = np.concatenate([model.predict_proba([text]) for text in TEXTS[:40]])
-    np.testing.assert_allclose(together[:40], alone, atol=1e-5)
+    np.testing.assert_array_equal(together[:40], alone)
     assert len({row.tobytes() for row in together}) > len(TEXTS) / 2  # or the order could not be seen

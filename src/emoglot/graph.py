@@ -114,14 +114,23 @@ def _direction_weights(config: HeadConfig, weights: Weights, prefix: str) -> lis
 
 
 def _add_label_attention(builder: _Builder, weights: Weights) -> None:
-    relevance = builder.node("MatMul", "vectors", builder.constant(weights["attention"].T, name="attention_vectors"))
-    mask = builder.node("Unsqueeze", "mask", builder.integers(2))
-    masked = builder.node("Where", mask, relevance, builder.constant(-np.inf))
+    """Append attention for each label; in double precision, so that no score shows in which order sums were taken."""
+
+    def constant(name: str, value: Any) -> str:
+        return builder.constant(value, np.float64, name=name)
+
+    vectors = builder.node("Cast", "vectors", to=TensorProto.DOUBLE)
+    relevance = builder.node("MatMul", vectors, constant("attention_vectors", weights["attention"].T))
+    masked = builder.node(
+        "Where", builder.node("Unsqueeze", "mask", builder.integers(2)), relevance, constant("hidden", -np.inf)
+    )
     beta = builder.node("Softmax", masked, axis=1)  # (batch, tokens, labels)
-    product = builder.node("MatMul", "vectors", builder.constant(weights["output.weight"].T, name="output.weight"))
-    votes = builder.node("Add", product, builder.constant(weights["output.bias"], name="output.bias"))
-    builder.node("ReduceSum", builder.node("Mul", beta, votes), builder.integers(1), keepdims=0, result="logits")
-    builder.node("ReduceMean", beta, axes=[2], keepdims=0, result="attention")
+    product = builder.node("MatMul", vectors, constant("output.weight", weights["output.weight"].T))
+    votes = builder.node("Add", product, constant("output.bias", weights["output.bias"]))
+    logits = builder.node("ReduceSum", builder.node("Mul", beta, votes), builder.integers(1), keepdims=0)
+    builder.node("Cast", logits, to=TensorProto.FLOAT, result="logits")
+    attention = builder.node("ReduceMean", beta, axes=[2], keepdims=0)
+    builder.node("Cast", attention, to=TensorProto.FLOAT, result="attention")
 
 
 def _add_xml_cnn(builder: _Builder, weights: Weights) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -17,6 +17,15 @@ def available_cores() -> list[int]:
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
+
+
+def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], lanes: int) -> Iterator[tuple[Item, Result]]:
+    """Yield each item with what `work` makes of it, in order, so many at a time in threads."""
+    if lanes < 2:
+        yield from ((item, work(item)) for item in items)
+        return
+    with ThreadPoolExecutor(lanes) as pool:
+        yield from in_order(lambda item: pool.submit(work, item), items, ahead=lanes)
 
 
 def in_order(

@@ -12,19 +12,19 @@ from emoglot.errors import ModelError
 from emoglot.features import Features, length_sorted_batches
 from emoglot.wide import WideChannel
 
-# Padded tokens in one run of the head: 64 tweets of 32 tokens, beyond which a batch gains nothing on a laptop.
+# Tokens in one run of the head: 64 tweets of 32 tokens, beyond which a batch gains nothing on a laptop.
 TOKEN_BUDGET = 2048
-ALL_CORES = 0  # in onnxruntime's words
 
 
 class HeadRuntime:
     """An onnxruntime session over the bytes of a compiled head."""
 
-    def __init__(self, graph: bytes, threads: int = ALL_CORES) -> None:
+    def __init__(self, graph: bytes) -> None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
+        # Threads that wait for work must not take turns from the encoder.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 3  # errors only; warnings are about graph optimisation
         try:
             self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])

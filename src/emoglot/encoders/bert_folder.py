@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description
+from emoglot.encoders.onnx import LAYOUT, MODEL_FILE, TOKENIZER_FILE, Description
 
 CONFIG_FILE, WEIGHTS_FILE, TOKENIZER_CONFIG_FILE = "config.json", "model.safetensors", "tokenizer_config.json"
 # Raise it when the graph changes: cached vectors of the old one are then left alone.
-_RECIPE_VERSION = 1
+_RECIPE_VERSION = 2
 # Checkpoints have more than the vectors of tokens depend on.
 _UNUSED_PREFIX, _UNUSED_SUFFIX = "pooler.", "position_ids"
 
@@ -48,8 +48,11 @@ def write_int8(source: Path, folder: Path, name: str, max_tokens: int, extends: 
 
     config = _read_config(source)
     compile_int8(config, load_file(source / WEIGHTS_FILE), folder / MODEL_FILE)
-    for file in (TOKENIZER_FILE, TOKENIZER_CONFIG_FILE):
-        shutil.copy(source / file, folder / file)
+    shutil.copy(source / TOKENIZER_CONFIG_FILE, folder)
+    tokenizer = json.loads((source / TOKENIZER_FILE).read_text(encoding="utf-8"))
+    # Without the line and the indentation that every piece would have: half the size.
+    compact = json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":"))
+    (folder / TOKENIZER_FILE).write_text(compact, encoding="utf-8")
     _describe(folder, name, config, max_tokens, (MODEL_FILE, TOKENIZER_FILE), extends)
 
 
@@ -81,7 +84,7 @@ def _describe(
         fingerprint=hashlib.sha256(" ".join([*hashes, str(_RECIPE_VERSION)]).encode()).hexdigest()[:32],
         dim=config["hidden_size"],
         max_tokens=max_tokens,
-        layout="padded",
+        layout=LAYOUT,
         input_names=INPUTS,
         output_name=OUTPUT,
         one_by_one=False,

@@ -115,17 +115,20 @@ class _BertBuilder(GraphBuilder, ABC):
 
     def build(self) -> Any:
         """Append everything, and close the graph."""
-        states = self._embed()
+        # Tokens of all texts one below the other; only attention has to know which text a token is of.
+        states = self.node("Reshape", self._embed(), self.integers(-1, self._dim))
+        shape = self.node("Shape", INPUTS[0])
+        apart = self.node("Concat", shape, self.integers(self._heads, self._dim // self._heads), axis=0)
         is_padding = self.node("Sub", self.constant(1.0), self.node("Cast", INPUTS[1], to=TensorProto.FLOAT))
         mask = self.node("Unsqueeze", self.node("Mul", is_padding, self.constant(_HIDDEN)), self.integers(1, 2))
         for layer in range(self._layers):
-            states = self._layer(f"encoder.layer.{layer}", states, mask)
-        self.node("Identity", states, result=OUTPUT)
-        shape = ["texts", "tokens"]
+            states = self._layer(f"encoder.layer.{layer}", states, mask, apart)
+        self.node("Reshape", states, self.node("Concat", shape, self.integers(self._dim), axis=0), result=OUTPUT)
+        sizes = ["texts", "tokens"]
         return self.model(
             "emoglot-encoder",
-            [helper.make_tensor_value_info(name, TensorProto.INT64, shape) for name in INPUTS],
-            [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, [*shape, self._dim])],
+            [helper.make_tensor_value_info(name, TensorProto.INT64, sizes) for name in INPUTS],
+            [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, [*sizes, self._dim])],
         )
 
     def _embed(self) -> str:
@@ -137,27 +140,25 @@ class _BertBuilder(GraphBuilder, ABC):
         words = self.look_up(_WORDS, INPUTS[0])  # (texts, tokens, dim)
         return self._normalise(self.node("Add", words, self.node("Add", positions, kind)), "embeddings.LayerNorm")
 
-    def _layer(self, prefix: str, states: str, mask: str) -> str:
-        attended = self._attend(f"{prefix}.attention", states, mask)
+    def _layer(self, prefix: str, states: str, mask: str, apart: str) -> str:
+        attended = self._attend(f"{prefix}.attention", states, mask, apart)
         states = self._normalise(self.node("Add", attended, states), f"{prefix}.attention.output.LayerNorm")
         (inner,) = self.linear_of(states, f"{prefix}.intermediate.dense")
         (outer,) = self.linear_of(self._gelu(inner), f"{prefix}.output.dense")
         return self._normalise(self.node("Add", outer, states), f"{prefix}.output.LayerNorm")
 
-    def _attend(self, prefix: str, states: str, mask: str) -> str:
+    def _attend(self, prefix: str, states: str, mask: str, apart: str) -> str:
+        """Append attention; `apart` is the shape (texts, tokens, heads, size)."""
         size = self._dim // self._heads
         layers = [f"{prefix}.self.{name}" for name in ("query", "key", "value")]
-        apart = [
-            self.node("Reshape", name, self.integers(0, 0, self._heads, size))
-            for name in self.linear_of(states, *layers)
-        ]
-        query, value = (self.node("Transpose", apart[index], perm=[0, 2, 1, 3]) for index in (0, 2))
-        key = self.node("Transpose", apart[1], perm=[0, 2, 3, 1])
+        parts = [self.node("Reshape", name, apart) for name in self.linear_of(states, *layers)]
+        query, value = (self.node("Transpose", parts[index], perm=[0, 2, 1, 3]) for index in (0, 2))
+        key = self.node("Transpose", parts[1], perm=[0, 2, 3, 1])
         relevance = self.node("MatMul", self.node("Mul", query, self.constant(1 / math.sqrt(size))), key)
         weights = self.node("Softmax", self.node("Add", relevance, mask), axis=-1)  # (texts, heads, tokens, tokens)
         joined = self.node("Transpose", self.node("MatMul", weights, value), perm=[0, 2, 1, 3])
         (attended,) = self.linear_of(
-            self.node("Reshape", joined, self.integers(0, 0, self._dim)), f"{prefix}.output.dense"
+            self.node("Reshape", joined, self.integers(-1, self._dim)), f"{prefix}.output.dense"
         )
         return attended
 
@@ -221,14 +222,14 @@ class _Int8Builder(_BertBuilder):
             np.concatenate([self._weights[f"{layer}.weight"] for layer in layers]), _WEIGHT_LEVELS
         )
         name = _AND.join(f"{layer}.weight" for layer in layers)
-        peak = self.node("ReduceMax", self.node("Abs", source), axes=[-1], keepdims=1)  # (texts, tokens, 1)
-        step = self.node(
-            "Mul", self.node("Max", peak, self.constant(_LEAST_SCALE)), self.constant(1 / _ACTIVATION_LEVELS)
-        )
-        levels = self.node("Add", self.node("Round", self.node("Div", source, step)), self.constant(_ACTIVATION_ZERO))
+        highest, lowest = (self.node(f"Reduce{kind}", source, axes=[-1], keepdims=1) for kind in ("Max", "Min"))
+        peak = self.node("Max", highest, self.node("Neg", lowest), self.constant(_LEAST_SCALE))
+        step = self.node("Mul", peak, self.constant(1 / _ACTIVATION_LEVELS))  # (tokens, 1)
+        steps = self.node("Reshape", step, self.integers(-1))
+        zeros = self.node("Expand", self.constant(_ACTIVATION_ZERO, np.uint8), self.node("Shape", steps))
         product = self.node(
             "MatMulInteger",
-            self.node("Cast", levels, to=TensorProto.UINT8),
+            self.node("QuantizeLinear", source, steps, zeros, axis=0),
             self.constant(bytes_.T, np.int8, name + _BYTES),
             self.constant(_ACTIVATION_ZERO, np.uint8),
         )
