@@ -15,6 +15,8 @@ from emoglot.labels import UNKNOWN
 
 # Keeps a class whose loss has vanished from taking all the weight (the paper's value).
 EPSILON = 1e-5
+# Teachers tell chances below this, or above 1 minus it, apart no better than by luck.
+LEAST_CHANCE = 0.005
 
 
 def focal_loss(logits: Tensor, targets: Tensor, gamma: float) -> Tensor:
@@ -45,9 +47,17 @@ def element_loss(logits: Tensor, targets: Tensor, config: LossConfig) -> Tensor:
     if targets.is_floating_point():
         present, absent = (_loss_of(logits, torch.full_like(logits, truth), config) for truth in (1.0, 0.0))
         losses = targets * present + (1 - targets) * absent
+        if config.distance:
+            losses = losses + config.distance * squared_distance(logits, targets)
     else:
         losses = _loss_of(logits, targets, config)
     return losses.masked_fill(targets == UNKNOWN, 0.0)
+
+
+def squared_distance(logits: Tensor, chances: Tensor) -> Tensor:
+    """Return (z − log(c / (1 − c)))² of every element; 0 where the chance is certain, as annotators' labels are."""
+    taught = torch.logit(chances.clamp(LEAST_CHANCE, 1 - LEAST_CHANCE))
+    return torch.where((chances > 0) & (chances < 1), (logits - taught) ** 2, 0.0)
 
 
 def _loss_of(logits: Tensor, targets: Tensor, config: LossConfig) -> Tensor:

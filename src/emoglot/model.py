@@ -198,6 +198,11 @@ class EmotionClassifier:
         scores = [scored.scores for scored in self._score(texts)]
         return np.concatenate([np.empty((0, len(self.labels_)), np.float32), *scores])
 
+    def predict_outputs(self, texts: Iterable[str]) -> NDArray[np.float32]:
+        """Return the scores of everything that the model learnt, float32: its labels, then `state.sentiment`."""
+        scores = [np.concatenate([scored.scores, scored.sentiment], axis=1) for scored in self._score(texts)]
+        return np.concatenate([np.empty((0, len(self.state.outputs)), np.float32), *scores])
+
     def predict(self, texts: Iterable[str], language: str | Sequence[str | None] | None = None) -> list[Prediction]:
         """Give the labels of every text, possibly none.
 

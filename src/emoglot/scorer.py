@@ -1,27 +1,22 @@
-"""The scorer: an encoder, a head and n-grams at work on a list of texts, pieces of the list side by side."""
+"""The scorer: an encoder, a head and n-grams at work on a list of texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.encoders import Encoder, alphabet_of, runs_beside_itself
+from emoglot.encoders import Encoder, alphabet_of
 from emoglot.errors import ModelError
 from emoglot.features import Features, extract_features
-from emoglot.lanes import available_cores, in_order
 from emoglot.persist import ModelState
-from emoglot.runtime import ALL_CORES, HeadRuntime, score
+from emoglot.runtime import HeadRuntime, score
 from emoglot.text import normalise_text
 
 # Texts scored at a time, however long the list: twice as many are no faster, and take more memory.
 CHUNK = 256
-LEAST_CHUNK = 64  # a thread for fewer would cost more than it saves
-# Pieces at once: a third of the work on a text is Python's, which takes turns, so a fourth would only wait.
-MOST_LANES = 3
 
 
 @dataclass(frozen=True)
@@ -29,6 +24,7 @@ class Scored:
     """Some texts of a list, regular, with their scores and token vectors."""
 
     scores: NDArray[np.float32]  # (texts, labels)
+    sentiment: NDArray[np.float32]  # (texts, sentiment outputs), often none
     texts: Sequence[str]
     features: Features
 
@@ -41,9 +37,7 @@ class Scorer:
         self._wide = state.wide
         self._labels = len(state.labels)
         self._alphabet = alphabet_of(encoder)
-        self._lanes = min(MOST_LANES, len(available_cores())) if runs_beside_itself(encoder) else 1
-        # Where pieces are scored side by side, each has one thread.
-        self._head = HeadRuntime(state.graph, 1 if self._lanes > 1 else ALL_CORES)
+        self._head = HeadRuntime(state.graph)
         shape = (self._head.dim, self._head.width)
         if shape != (encoder.dim, len(state.outputs)):
             raise ModelError(
@@ -53,14 +47,7 @@ class Scorer:
 
     def run(self, texts: Sequence[str]) -> Iterator[Scored]:
         """Score texts piece by piece, so that memory does not grow with the list."""
-        size = min(CHUNK, max(LEAST_CHUNK, -(-len(texts) // self._lanes)))
-        pieces = [texts[start : start + size] for start in range(0, len(texts), size)]
-        if self._lanes == 1 or len(pieces) < 2:
-            yield from map(self._score, pieces)
-            return
-        with ThreadPoolExecutor(self._lanes) as pool:
-            for _, scored in in_order(lambda piece: pool.submit(self._score, piece), pieces, ahead=self._lanes):
-                yield scored
+        return map(self._score, (texts[start : start + CHUNK] for start in range(0, len(texts), CHUNK)))
 
     def attention(self, text: str) -> tuple[Features, NDArray[np.float32]]:
         """Give the tokens of one regular text, and the weight of each."""
@@ -70,11 +57,11 @@ class Scorer:
     def _score(self, texts: Sequence[str]) -> Scored:
         regular = [normalise_text(text) for text in texts]
         features = extract_features(self._encoder, regular)
-        scores = score(self._head, self._wide, features, regular)[:, : self._labels]
+        scores = score(self._head, self._wide, features, regular)
         if self._alphabet:
             # Of a text in foreign letters, the rest would be a guess.
             scores[[self._alphabet.is_foreign(text) for text in regular]] = 0
-        return Scored(scores, regular, features)
+        return Scored(scores[:, : self._labels], scores[:, self._labels :], regular, features)
 
 
 def own_spans(spans: NDArray[np.int32]) -> NDArray[np.int32]:

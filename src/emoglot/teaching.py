@@ -44,16 +44,20 @@ def make_lessons(
     """Ask teachers about labelled texts, and about the English of translations; `work` keeps what they said."""
     labels = data.labels
     for teacher in teachers:
-        if missing := set(labels) - set(teacher.labels_):
+        if missing := set(labels) - set(teacher.state.outputs):
             raise UsageError(
                 f"a teacher must know all labels of the data, it lacks {', '.join(sorted(missing))}: train it on data "
                 "that has them, or leave them out with --label-columns"
             )
     pairs = draw_pairs(parallel, config) if parallel else None
+    asked_rows = np.flatnonzero(_is_asked(data, config))
+    taught_data = data.select(asked_rows)
     # Each text once, however often it is learnt.
-    place = {text: index for index, text in enumerate(dict.fromkeys((*data.texts, *(pairs.english if pairs else ()))))}
+    texts = dict.fromkeys((*taught_data.texts, *(pairs.english if pairs else ())))
+    place = {text: index for index, text in enumerate(texts)}
     scores = _mean([_ask(teacher, labels, tuple(place), work, on_progress) for teacher in teachers])
-    chances = mix(data, scores[[place[text] for text in data.texts]], config)
+    chances = data.targets.astype(np.float32)
+    chances[asked_rows] = mix(taught_data, scores[[place[text] for text in taught_data.texts]], config)
     if pairs is None:
         return Lessons(data, chances)
     # Of the English itself, as much as of any two languages.
@@ -71,6 +75,14 @@ def make_lessons(
     asked = [pairs.english[index] for index in pairs.english_of.tolist()]
     taught = scores[[place[text] for text in (*asked, *own)]]
     return Lessons(both, np.concatenate([chances, taught]).astype(np.float32))
+
+
+def _is_asked(data: Dataset, config: Config) -> NDArray[np.bool_]:
+    """Return which rows teachers are asked about: all, or those whose emotions no annotator was asked about."""
+    if config.teaching.labelled:
+        return np.ones(len(data), dtype=np.bool_)
+    emotions = [column for column, name in enumerate(data.labels) if name not in config.training.sentiment]
+    return np.asarray((data.targets[:, emotions] == UNKNOWN).all(axis=1))
 
 
 def mix(data: Dataset, scores: NDArray[np.float32], config: Config) -> NDArray[np.float32]:
@@ -116,8 +128,9 @@ def _ask(
 ) -> NDArray[np.float16]:
     """Let a teacher score texts, in the order of the labels."""
     folder = work / f"{teacher.state.fingerprint()[:16]}-{teacher.encoder.fingerprint}"
-    columns = [teacher.labels_.index(label) for label in labels]
-    return _answers(teacher.predict_proba, texts, len(teacher.labels_), folder, on_progress)[:, columns]
+    outputs = teacher.state.outputs
+    columns = [outputs.index(label) for label in labels]
+    return _answers(teacher.predict_outputs, texts, len(outputs), folder, on_progress)[:, columns]
 
 
 def _answers(

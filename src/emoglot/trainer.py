@@ -138,7 +138,7 @@ class Trainer:
     def _weights_of_zeros(self, names: list[str]) -> Tensor | None:
         """Return how much the absence of a label counts in each dataset, unless it does so fully in all."""
         settings = self._config.training
-        if not settings.single_choice or self._training.targets.dtype != np.int8:  # chances say what is doubtful
+        if not settings.single_choice:
             return None
         return torch.tensor([settings.zero_weight(name) for name in names])
 
