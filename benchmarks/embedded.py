@@ -1,9 +1,8 @@
-"""What the model in the package is worth: quality, calibration, speed and size.
+"""What the model in the package costs: size, speed, memory; and whether its scores are chances.
 
     python -m benchmarks.embedded --data DIR [--model FOLDER] [--plot docs/reliability.png]
 
-DIR holds `semeval2018-ec` and `brighter`. The thresholds in the package are chosen on E-c's whole dev sets, so those
-are measured five-fold: each fifth cut by thresholds that the other four chose.
+DIR holds the data that benchmarks.quality reads; the plot is of the same rows as its calibration error.
 """
 
 from __future__ import annotations
@@ -15,86 +14,35 @@ import time
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 import emoglot
+from benchmarks.quality import Scores, read_groups
 from emoglot.calibration import expected_calibration_error, reliability
-from emoglot.config import TrainingConfig
-from emoglot.data import Dataset, concatenate, read
+from emoglot.data import concatenate, read
 from emoglot.encoders import EMBEDDED_MODEL
 from emoglot.encoders.store import folder_size
-from emoglot.evaluate import evaluate_model
-from emoglot.fit import split_rows
-from emoglot.metrics import Evaluation, evaluate_languages
+from emoglot.labels import SEMEVAL_LABELS, Targets
 from emoglot.model import EmotionClassifier
-from emoglot.thresholds import apply_thresholds, choose_thresholds
 
 ONE_TEXT_RUNS = 300
-FOLDS = 5
 
 
-def read_parts(data: Path) -> tuple[Dataset, Dataset]:
-    tweets = concatenate(read(path) for path in sorted(data.glob("semeval2018-ec/*-dev.txt")))
-    return tweets, concatenate(read(path) for path in sorted(data.glob("brighter/dev/*.csv")))
-
-
-def five_fold(model: EmotionClassifier, tweets: Dataset) -> Evaluation:
-    """Measure scores at thresholds chosen by the same rule on other rows."""
-    scores, targets = model.predict_proba(tweets.texts), tweets.targets
-    chosen = np.zeros(targets.shape, dtype=bool)
-    fold = np.random.default_rng(0).integers(0, FOLDS, len(tweets))
-    for number in range(FOLDS):
-        thresholds = choose_thresholds(scores[fold != number], targets[fold != number])
-        chosen[fold == number] = apply_thresholds(scores[fold == number], thresholds)
-    return evaluate_languages(targets, chosen, tweets.labels, tweets.languages)
-
-
-def without_calibration_rows(tweets: Dataset) -> Dataset:
-    """Leave out the rows on which training scaled the scores."""
-    settings = TrainingConfig()
-    kept, _ = split_rows(tweets, settings.thresholding_fraction, settings)
-    return tweets.select(kept)
-
-
-def table(result: Evaluation) -> str:
-    lines = ["| E-c dev | macro-F1 | micro-F1 | Jaccard |\n|---|---|---|---|"]
-    for name, metrics in {**result.languages, "all": result.overall}.items():
-        figures = (metrics.macro_f1, metrics.micro_f1, metrics.jaccard)
-        lines.append(f"| {name} | " + " | ".join(f"{100 * figure:.1f}" for figure in figures) + " |")
-    return "\n".join(lines)
-
-
-def quality(model: EmotionClassifier, tweets: Dataset, brighter: Dataset) -> None:
-    print(table(five_fold(model, tweets)))
-    languages = evaluate_model(model, brighter).languages
-    mean = np.mean([metrics.macro_f1 for metrics in languages.values()])
-    print(f"\nBRIGHTER dev, mean macro-F1 over {len(languages)} languages: {100 * mean:.1f}")
-    print(" ".join(f"{name} {100 * metrics.macro_f1:.1f}" for name, metrics in languages.items()))
-
-
-def calibration(model: EmotionClassifier, tweets: Dataset, plot: Path | None) -> None:
-    scores = model.predict_proba(tweets.texts)
-    print("\n| label | expected calibration error |\n|---|---|")
-    for label, name in enumerate(model.labels_):
-        print(f"| {name} | {expected_calibration_error(scores[:, label], tweets.targets[:, label]):.3f} |")
-    if plot:
-        draw(scores, tweets, model.labels_, plot)
-
-
-def draw(scores: np.ndarray, tweets: Dataset, labels: tuple[str, ...], path: Path) -> None:
+def draw(scores: NDArray[np.float32], targets: Targets, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(3, 4, figsize=(11, 8), sharex=True, sharey=True)
-    for label, name in enumerate(labels):
+    for label, name in enumerate(SEMEVAL_LABELS):
         plot = axes.flat[label]
-        bins = reliability(scores[:, label], tweets.targets[:, label])
+        bins = reliability(scores[:, label], targets[:, label])
         x, y, rows = map(np.array, zip(*bins, strict=True))
         plot.plot([0, 1], [0, 1], color="0.7", linewidth=1)
         plot.plot(x, y, color="C0", linewidth=1)
         plot.scatter(x, y, s=4 + 120 * rows / rows.sum(), color="C0")
-        error = expected_calibration_error(scores[:, label], tweets.targets[:, label])
+        error = expected_calibration_error(scores[:, label], targets[:, label])
         plot.set_title(f"{name}: {error:.3f}", fontsize=10)
     axes.flat[-1].axis("off")
     figure.supxlabel("mean score of a bin (dot: share of texts)")
@@ -135,15 +83,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", type=Path, default=EMBEDDED_MODEL)
     parser.add_argument("--plot", type=Path)
-    parser.add_argument("--no-speed", action="store_true")
     arguments = parser.parse_args()
     model = emoglot.load(arguments.model)
-    tweets, brighter = read_parts(arguments.data)
-    print(f"{folder_size(arguments.model) / 1e6:.1f} MB\n")
-    quality(model, tweets, brighter)
-    calibration(model, without_calibration_rows(tweets), arguments.plot)
-    if not arguments.no_speed:
-        speed(model, tweets.texts)
+    print(f"{folder_size(arguments.model) / 1e6:.1f} MB")
+    if arguments.plot:
+        *_, pooled = read_groups(Scores(model), arguments.data)
+        scores, targets = (np.concatenate([getattr(group, part) for group in pooled]) for part in ("scores", "targets"))
+        draw(scores, targets, arguments.plot)
+    speed(model, concatenate(read(path) for path in sorted(arguments.data.glob("semeval2018-ec/*-dev.txt"))).texts)
 
 
 if __name__ == "__main__":

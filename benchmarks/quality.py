@@ -45,13 +45,7 @@ def main() -> None:
     arguments = parser.parse_args()
     model = emoglot.load(arguments.model)
     found = Scores(model)
-    tweets = found.read("ec", sorted((arguments.data / "semeval2018-ec").glob("*dev.txt")), None)
-    brighter = found.read("brighter", sorted((arguments.data / "brighter/dev").glob("*.csv")), None)
-    collection = found.read("", sorted((arguments.data / "labelled").glob("*.tsv.gz")), "collection-dev")
-    # Where annotators chose one label, those not chosen may be right all the same: such rows choose no thresholds.
-    kinds = {row["name"]: row["kind"] for row in table(arguments.data / "labelled/INDEX.tsv")}
-    multi = [group for group in collection if kinds[group.name.partition("-")[0]] == "multi"]
-    pooled = [*tweets, *brighter, *multi]
+    tweets, brighter, collection, pooled = read_groups(found, arguments.data)
     results: dict[str, object] = {}
     results |= dict(measure_own("E-c", tweets))
     results |= dict(measure_means("BRIGHTER", brighter, pooled))
@@ -68,11 +62,22 @@ def main() -> None:
         arguments.json.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def read_groups(found: Scores, data: Path) -> tuple[list[Group], list[Group], list[Group], list[Group]]:
+    """Read the dev sets of E-c, BRIGHTER and the collection, and list those that choose thresholds for any text."""
+    tweets = found.read("ec", sorted((data / "semeval2018-ec").glob("*dev.txt")), None)
+    brighter = found.read("brighter", sorted((data / "brighter/dev").glob("*.csv")), None)
+    collection = found.read("", sorted((data / "labelled").glob("*.tsv.gz")), "collection-dev")
+    # Where annotators chose one label, those not chosen may be right all the same: such rows choose no thresholds.
+    kinds = {row["name"]: row["kind"] for row in table(data / "labelled/INDEX.tsv")}
+    multi = [group for group in collection if kinds[group.name.partition("-")[0]] == "multi"]
+    return tweets, brighter, collection, [*tweets, *brighter, *multi]
+
+
 class Group:
     """Rows that share annotators, with their scores."""
 
     def __init__(self, name: str, data: Dataset, scores: NDArray[np.float32]) -> None:
-        self.name, self.scores = name, scores
+        self.name, self.scores, self.language = name, scores, data.languages[0]
         self.targets = data.with_labels(SEMEVAL_LABELS).targets
         self.labels = [index for index in range(len(SEMEVAL_LABELS)) if 1 in self.targets[:, index]]
 

@@ -50,7 +50,7 @@ def test_it_has_the_eleven_labels(model: EmotionClassifier):
 
 
 # Shares of the plain sentences of each kind that the model must get right: a little less than it does.
-LEAST_RIGHT = {"emotion": 0.7, "denial": 0.2, "neutral": 0.6}
+LEAST_RIGHT = {"emotion": 0.88, "denial": 0.95, "neutral": 0.95}
 
 
 def test_plain_sentences_get_the_labels_any_reader_would_give(
@@ -88,15 +88,15 @@ def test_a_script_it_never_saw_gets_no_labels_and_is_called_unreadable(model: Em
 
 
 def test_signs_it_never_saw_are_not_read_as_the_space_before_them(model: EmotionClassifier):
-    for text in ("¤", "⍨", "¤ ⍨"):
+    for text in ("⍨", "𐎀", "⍨ 𐎀"):
         (prediction,) = model.predict([text])
         assert (prediction.labels, prediction.unreadable) == ((), True)
-    assert model.predict(["¤ I am so happy"])[0].labels == model.predict(["I am so happy"])[0].labels
+    assert "joy" in model.predict(["⍨ I am so happy"])[0].labels
 
 
-def test_mentions_case_spaces_and_variation_selectors_change_nothing(model: EmotionClassifier):
+def test_mentions_spaces_and_variation_selectors_change_nothing(model: EmotionClassifier):
     text = "I ❤ this, what a lovely surprise"
-    variants = [f"@anna {text}", f"{text} @anna", text.upper(), f" {text.replace(' ', '   ')}", text.replace("❤", "❤️")]
+    variants = [f"@anna {text}", f"{text} @anna", f" {text.replace(' ', '   ')}", text.replace("❤", "❤️")]
     assert (model.predict_proba(variants) == model.predict_proba([text])).all()
 
 
@@ -117,12 +117,19 @@ def test_every_run_gives_the_same_bits():
     assert np.frombuffer(bytes.fromhex(runs[0].stdout.decode()), np.float32).any()
 
 
+def test_neighbours_change_no_bit(model: EmotionClassifier):
+    texts = [row["text"] for row in rows_of("plain_sentences.tsv")]
+    together = model.predict_proba(texts)
+    assert np.array_equal(model.predict_proba(texts[::-1])[::-1], together)
+    assert np.array_equal(np.concatenate([model.predict_proba([text]) for text in texts]), together)
+
+
 def test_its_files_have_the_recorded_hashes():
     recorded = json.loads((EMBEDDED_MODEL / "model.json").read_text("utf-8"))["files"]
     hashes = {name: entry["sha256"] for name, entry in recorded.items()}
     encoder = json.loads((EMBEDDED_MODEL / "encoder/encoder.json").read_text("utf-8"))["files"]
     hashes |= {f"encoder/{name}": digest for name, digest in encoder.items()}
-    assert len(hashes) == 4
+    assert len(hashes) == 6
     for name, digest in hashes.items():
         assert hashlib.sha256((EMBEDDED_MODEL / name).read_bytes()).hexdigest() == digest
 
@@ -134,7 +141,7 @@ def test_an_altered_file_is_noticed(name: str, tmp_path: Path):
     data[len(data) // 2] ^= 1
     (folder / name).write_bytes(data)
     with pytest.raises(EmoglotError):
-        emoglot.load(folder, encoder=folder / "encoder")
+        emoglot.load(folder)
 
 
 def test_its_encoder_can_be_used_by_name():

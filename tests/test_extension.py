@@ -145,7 +145,7 @@ def test_the_command_extends_with_settings(base, tmp_path, capsys):
     path = tmp_path / "chr.tsv"
     rows = pairs()
     path.write_text("".join(f"{one}\t{two}\n" for one, two in zip(rows.english, rows.texts, strict=True)), "utf-8")
-    command(tmp_path / "wider", parallel=[path], extend=str(base), set_=["epochs=1", "words=30"])
+    command(out=tmp_path / "wider", parallel=[path], extend=str(base), set_=["epochs=1", "words=30"])
     captured = capsys.readouterr()
     assert "30 new words" in captured.err
     assert "pairs kept out: distance from their English" in captured.err

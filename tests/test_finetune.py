@@ -309,7 +309,7 @@ def test_an_int8_encoder_is_trained_as_what_its_bytes_stand_for(encoder: HubEnco
 
 
 def test_what_can_not_be_trained_is_refused(encoder: HubEncoder) -> None:
-    for name in ("tiny", "emoglot-small", load_encoder("tiny")):
+    for name in ("tiny", load_encoder("tiny")):
         with pytest.raises(EncoderError, match="is for prediction only and can't be trained: take e5-small"):
             EmotionClassifier(name, fine_tune=True)
     with pytest.raises(EncoderError, match="emoglot encoders install e5-small"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +10,11 @@ import pytest
 
 from emoglot.errors import DataError
 from emoglot.parallel import (
-    EMOJI,
     HELD_OUT_SHARE,
     UNNAMED,
     WRITTEN,
     Parallel,
     as_they_are,
-    emoji_names,
     join,
     read_parallel,
 )
@@ -144,12 +141,3 @@ def test_a_text_may_stand_for_itself():
     assert together.english[:3] == many(3).english
     assert rows_of(together)[3:] == rows_of(own)
     assert len(join([many(3), as_they_are([], [])])) == 3
-
-
-def test_emoji_translate_to_their_names():
-    parallel = emoji_names()
-    names = dict(zip(parallel.texts, (parallel.english[index] for index in parallel.english_of), strict=True))
-    for sign in "😂😱🎉❤":
-        assert names[sign] == unicodedata.name(sign).lower()
-    assert not {"a", "你", "!"} & set(names)
-    assert set(parallel.languages) == {EMOJI}

@@ -11,7 +11,7 @@ def render(name: str, description: Mapping[str, Any]) -> str:
     sections = [
         f"# {name}",
         _introduction(description),
-        "## Use\n\n" + f'```python\nimport emoglot\nmodel = emoglot.load("{name}")\nmodel.predict(["…"])\n```',
+        "## Use\n\n" + f'```python\nimport emoglot\n\nmodel = emoglot.load("{name}")\nmodel.predict(["…"])\n```',
         "## Quality\n\n" + _quality(description),
         "## Training data\n\n" + _data(description["training"]),
         "## Settings\n\n" + _settings(description["config"]),

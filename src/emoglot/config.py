@@ -55,6 +55,9 @@ class LossConfig:
     gamma_positive: float = 0.0
     gamma_negative: float = 4.0
     margin: float = 0.05
+    # Weight of the squared distance between a logit and that of the chance which a teacher gave. A chance of 0.02 and one
+    # of 0.1 are far apart for it, and all but alike for the others.
+    distance: float = 0.0
 
     def __post_init__(self) -> None:
         _check_choice("loss.kind", self.kind, LOSS_KINDS)
@@ -63,6 +66,7 @@ class LossConfig:
             _check_range(f"loss.{name}", getattr(self, name), 0, 20)
         _check_range("loss.kappa", self.kappa, 0, 1)
         _check_range("loss.margin", self.margin, 0, 0.5)
+        _check_range("loss.distance", self.distance, 0, 100)
         if not 0 <= self.beta < 1:
             raise UsageError(f"loss.beta must be in [0, 1), got {self.beta}")
 
@@ -189,7 +193,6 @@ SOURCE_WEIGHTS = {
     "ui_mozilla_android": 0.5,
     "ui_mozilla_www": 0.5,
     "ui_wikipedia_android": 0.5,
-    "written": 2.0,  # few, and what will be read
 }
 
 
@@ -198,6 +201,7 @@ class TeachingConfig:
     """How a network learns from the scores of larger ones."""
 
     annotators: float = 0.5  # what a known label counts for, against the teachers' score of it
+    labelled: bool = True  # whether teachers are asked about texts, too, whose emotions annotators labelled
     pairs: int = 2000  # translations of each language
     sources: dict[str, float] = field(default_factory=SOURCE_WEIGHTS.copy)
 
@@ -228,57 +232,6 @@ class ExtensionConfig:
     def override(self, settings: Mapping[str, Any]) -> ExtensionConfig:
         """Return a copy with settings replaced."""
         return cast(ExtensionConfig, _fill(self, settings, ""))
-
-
-@dataclass(frozen=True)
-class DistillConfig:
-    """How an encoder is distilled."""
-
-    vocabulary: int = 80_000
-    letters: int = 600_000  # characters of each language that the vocabulary is learnt from
-    dim: int = 256
-    epochs: float = 5.0
-    batch_size: int = 2048
-    labelled_batch: int = 512
-    learning_rate: float = 2e-3
-    initial_spread: float = 0.1
-    dropout: float = 0.1  # of pieces
-    judge_weight: float = 1.0
-    label_weight: float = 1.0
-    teacher_languages: list[str] = field(default_factory=list)  # in which it can be asked about texts as they are
-    seed: int = 0
-    sources: dict[str, float] = field(default_factory=SOURCE_WEIGHTS.copy)
-
-    def __post_init__(self) -> None:
-        _check_count("vocabulary", self.vocabulary, 1, 1_000_000)
-        _check_count("letters", self.letters, 1, 2**31 - 1)
-        _check_count("dim", self.dim, 1, 4096)
-        _check_range("epochs", self.epochs, 0.001, 10_000)
-        _check_count("batch_size", self.batch_size, 2, 65536)
-        _check_count("labelled_batch", self.labelled_batch, 1, 65536)
-        _check_range("learning_rate", self.learning_rate, 1e-8, 10)
-        _check_range("initial_spread", self.initial_spread, 0, 10)
-        _check_range("dropout", self.dropout, 0, 0.95)
-        _check_range("judge_weight", self.judge_weight, 0, 1000)
-        _check_range("label_weight", self.label_weight, 0, 1000)
-        _check_count("seed", self.seed, 0, 2**31 - 1)
-        for name, weight in self.sources.items():
-            _check_range(f"sources.{name}", weight, 0, 1000)
-
-    def override(self, settings: Mapping[str, Any]) -> DistillConfig:
-        """Return a copy with settings replaced."""
-        return cast(DistillConfig, _fill(self, settings, ""))
-
-    @classmethod
-    def for_extension(cls) -> DistillConfig:
-        """Give the settings for adding a language, where a thousand pairs must do: small batches, so many steps."""
-        # Fewer or slower steps leave the new vectors too short to be felt; more gain nothing on held-out pairs.
-        return cls(vocabulary=4000, epochs=20.0, batch_size=64, learning_rate=0.05)
-
-    @classmethod
-    def from_toml(cls, path: Path) -> DistillConfig:
-        """Read a TOML file."""
-        return cls().override(read_toml(path))
 
 
 @dataclass(frozen=True)

@@ -166,11 +166,6 @@ def _beside(description: Description) -> set[str]:
 
 
 def _encoder(description: Description) -> dict[str, Any]:
-    layouts = {
-        "padded": "ids and mask, int64 (texts, tokens), 0 after a text's end → (texts, tokens, dim)",
-        "ragged": "ids of all texts one after another, int32 (tokens), and where each begins, and the end, "
-        "int64 (texts + 1) → (tokens, dim)",
-    }
     return {
         "file": ENCODER_FILE,
         "weights": sorted(_beside(description)),
@@ -179,7 +174,7 @@ def _encoder(description: Description) -> dict[str, Any]:
         "layout": description.layout,
         "inputs": list(description.input_names),
         "output": description.output_name,
-        "meaning": layouts[description.layout],
+        "meaning": "ids and mask, int64 (texts, tokens), 0 after a text's end → (texts, tokens, dim)",
         "one_by_one": description.one_by_one,
         "then": "leave out the vectors of special tokens, and round the rest to float16, as the head was trained on"
         + (

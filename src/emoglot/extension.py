@@ -54,7 +54,7 @@ def extend(
     parallel: Parallel, base: Encoder, config: ExtensionConfig, out: Path, say: Say = lambda message: None
 ) -> Path:
     """Write an encoder that reads more languages; interrupted, the same call goes on where it was."""
-    if not isinstance(base, OnnxEncoder) or base.description.layout != "padded":
+    if not isinstance(base, OnnxEncoder):
         raise UsageError(
             f"a transformer of XLM-R's kind that runs without torch can be extended, {base.name!r} is none: "
             "`emoglot encoders export` makes one of a hub model"

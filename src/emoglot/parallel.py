@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import re
-import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,15 +14,12 @@ from numpy.typing import NDArray
 
 from emoglot.data.lines import BadLine
 from emoglot.errors import DataError
-from emoglot.text import PICTURES
 
 SUFFIXES = (".tsv.gz", ".tsv")
-EMOJI = "emoji"  # the language of pictures
 WRITTEN = "written"  # the source of texts that stand for themselves
 UNNAMED = "unnamed"  # the source of lines that name none
 # One English sentence in 32 is kept out of training, in every language alike, for measuring how languages agree.
 HELD_OUT_SHARE = 1 / 32
-PICTURE = re.compile(f"[{PICTURES}]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,16 +80,8 @@ def read_parallel(paths: Iterable[Path], *, skip_bad: bool = False) -> Parallel:
     return Parallel(tuple(english), tuple(texts), english_array, tuple(languages), tuple(sources), tuple(bad_lines))
 
 
-def emoji_names() -> Parallel:
-    """Pair every emoji of this Python's Unicode with its English name, as if it were a language."""
-    pictures = [sign for sign in map(chr, range(0x2600, 0x1FB00)) if _is_picture(sign)]
-    names = tuple(unicodedata.name(sign).lower() for sign in pictures)
-    count = len(pictures)
-    return Parallel(names, tuple(pictures), np.arange(count), (EMOJI,) * count, (EMOJI,) * count)
-
-
 def as_they_are(texts: Iterable[str], languages: Iterable[str]) -> Parallel:
-    """Pair every text with itself, for a teacher that reads its language."""
+    """Pair every text with itself."""
     language_of = dict(zip(texts, languages, strict=True))
     own, count = tuple(language_of), len(language_of)
     return Parallel(own, own, np.arange(count), tuple(language_of.values()), (WRITTEN,) * count)
@@ -148,7 +135,3 @@ def _is_held_out(english: str) -> bool:
     """Decide by the sentence alone, so that no order of files, languages or runs ever changes it."""
     digest = hashlib.blake2b(english.encode("utf-8", "surrogatepass"), digest_size=4).digest()
     return int.from_bytes(digest, "big") < HELD_OUT_SHARE * 2**32
-
-
-def _is_picture(sign: str) -> bool:
-    return bool(PICTURE.fullmatch(sign) and unicodedata.name(sign, ""))

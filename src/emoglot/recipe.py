@@ -17,8 +17,8 @@ from emoglot.data.split import stratified_split
 from emoglot.errors import DataError, UsageError
 
 DATA = "data"
-PURPOSES = ("train", "validation", "calibration", "parallel", "labelled", "written")
-LEARNT = ("train", "parallel", "labelled", "written")  # the others choose and measure
+PURPOSES = ("train", "validation", "calibration", "parallel")
+LEARNT = ("train", "parallel")  # the others choose and measure
 _SEED = 0  # of splits and samples: the same rows for every recipe
 _TYPES = {
     "path": str,

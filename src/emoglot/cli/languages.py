@@ -26,7 +26,7 @@ def languages(
         return
     from rich.table import Table
 
-    table = Table("code", "language", "macro-F1", "rows", "agreement with English (κ)", "pairs", "")
+    table = Table("code", "language", "macro-F1", "rows", "κ", "pairs", "")
     for language in listed:
         table.add_row(
             language.code,
@@ -39,7 +39,11 @@ def languages(
         )
     console().print(table)
     weak = sum(language.weak for language in listed)
-    note(f"{len(listed)} languages, {weak} of them weak; docs/models.md says how this was measured")
+    note(
+        f"{len(listed)} languages, {weak} of them weak: expect wrong labels there.\n"
+        "macro-F1: how well labels match those of annotators, 0 to 100, on so many rows; nobody names the language\n"
+        "κ: how far labels agree with those of the English translation, 0 (chance) to 1 (always), on so many pairs"
+    )
 
 
 def _percent(share: float | None) -> str:

@@ -104,9 +104,9 @@ def load_trainable(name: str | os.PathLike[str] | Encoder) -> HubEncoder:
         return HubEncoder(_folder_name(folder) if is_folder else name, source=folder)
     if name == EMBEDDED_NAME:
         folder = EMBEDDED_MODEL / "encoder"
-    if (folder / onnx.DESCRIPTION_FILE).is_file() and onnx.Description.read(folder).layout == "padded":
+    if (folder / onnx.DESCRIPTION_FILE).is_file():
         return _restored(folder, _folder_name(folder) if is_folder else name)
-    if name in (TinyEncoder.name, EMBEDDED_NAME) or (folder / onnx.DESCRIPTION_FILE).is_file():
+    if name == TinyEncoder.name:
         raise EncoderError(
             f"the encoder {name!r} is for prediction only and can't be trained: take {e5_small.NAME}, a folder of the "
             "transformers library or a model of the hub"
@@ -164,7 +164,7 @@ def alphabet_of(encoder: Encoder) -> Alphabet | None:
 
 def runs_beside_itself(encoder: Encoder) -> bool:
     """Say whether several calls of an encoder at once are faster than one after another."""
-    return isinstance(encoder, OnnxEncoder) and encoder.runs_beside_itself
+    return isinstance(encoder, OnnxEncoder)
 
 
 def install_encoder(
@@ -188,7 +188,7 @@ def list_encoders() -> list[EncoderInfo]:
     """Say what can be used here, what is installed, and what each other one would download."""
     megabytes = store.folder_size(EMBEDDED_MODEL / "encoder") / 1e6
     infos = [
-        EncoderInfo(EMBEDDED_NAME, "built in", True, megabytes, "a hundred languages, 256 dimensions"),
+        EncoderInfo(EMBEDDED_NAME, "built in", True, megabytes, "that of the model in the package, 384 dimensions"),
         EncoderInfo(TinyEncoder.name, "built in", True, 0.0, "hashed trigrams without meaning, for tests"),
     ]
     folders = {description.name: (description, folder) for folder, description in _described_folders()}

@@ -15,7 +15,7 @@ from emoglot.encoders import extended_fingerprints
 from emoglot.encoders.bert_folder import finish_float32, write_int8, write_weights
 from emoglot.encoders.bert_graph import can_compile
 from emoglot.encoders.hub import HubEncoder
-from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description, check_quantization
+from emoglot.encoders.onnx import LAYOUT, MODEL_FILE, TOKENIZER_FILE, Description, check_quantization
 from emoglot.errors import EncoderError, MissingExtraError, UsageError
 from emoglot.files import folder_in_the_making
 
@@ -82,7 +82,7 @@ def _trace(encoder: HubEncoder, draft: Path, name: str, quantize: str) -> None:
         fingerprint=hashlib.sha256(f"{encoder.fingerprint} {quantize} {_RECIPE_VERSION}".encode()).hexdigest()[:32],
         dim=encoder.dim,
         max_tokens=encoder.max_tokens,
-        layout="padded",
+        layout=LAYOUT,
         input_names=_INPUTS,
         output_name=_OUTPUT,
         one_by_one=quantize == "int8",
