@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import emoglot
-from emoglot.calibrate import alike, precise_thresholds
+from emoglot.calibrate import steady_thresholds, weights_alike
 from emoglot.calibration import expected_calibration_error
 from emoglot.data import Dataset, concatenate, read, stratified_split
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
 from emoglot.metrics import evaluate
 from emoglot.model import EmotionClassifier
 from emoglot.parallel import read_parallel
-from emoglot.thresholds import apply_thresholds, choose_thresholds
+from emoglot.thresholds import apply_thresholds
 from tests.plain_sentences import is_right
 
 TESTS = Path(__file__).parents[1] / "tests"
@@ -142,7 +142,7 @@ def measure_means(title: str, groups: Sequence[Group], pooled: Sequence[Group]) 
 
 def choose(group: Group, rows: NDArray[np.intp], otherwise: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Choose thresholds on some rows; a label of fewer than five keeps another's."""
-    found = choose_thresholds(group.scores[rows], group.targets[rows])
+    found = steady_thresholds(group.scores[rows], group.targets[rows], np.ones(len(rows), np.int64))
     if otherwise is None:
         return found
     return np.where((group.targets[rows] == 1).sum(axis=0) >= 5, found, otherwise)
@@ -152,8 +152,8 @@ def given_thresholds(groups: Sequence[Group]) -> NDArray[np.float64]:
     """Choose thresholds for any text, as `emoglot calibrate --pooled` does."""
     scores = np.concatenate([group.scores for group in groups])
     targets = np.concatenate([group.targets for group in groups])
-    rows = alike([group.name for group in groups for _ in group.targets])
-    return precise_thresholds(scores[rows], targets[rows], LEAST_PRECISION)
+    weights = weights_alike([group.name for group in groups for _ in group.targets])
+    return steady_thresholds(scores, targets, weights, LEAST_PRECISION)
 
 
 def measure_calibration(groups: Sequence[Group]) -> Iterable[tuple[str, object]]:

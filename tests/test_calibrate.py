@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from emoglot import load
-from emoglot.calibrate import ENOUGH_POSITIVES, OTHERS_WEIGH, calibrate
+from emoglot.calibrate import ENOUGH_POSITIVES, OTHERS_WEIGH, VALLEY, calibrate, steady_thresholds
 from emoglot.data.dataset import NO_LANGUAGE, Dataset, concatenate
 from emoglot.errors import DataError, ModelError
 from emoglot.evaluate import evaluate_model
@@ -51,7 +51,7 @@ def weighted_f1(scores: np.ndarray, targets: np.ndarray, threshold: float, weigh
 
 
 def test_a_language_chooses_by_its_own_rows_and_a_little_by_those_of_others(trained, calibrated, data):
-    """No score of any row is a better threshold, when all others' rows weigh as much as OTHERS_WEIGH of its own."""
+    """No score of any row is a much better threshold, when others' rows weigh as much as OTHERS_WEIGH of its own."""
     assert set(calibrated.state.language_thresholds) == {"ar", "en", "es"}
     scores = trained.predict_proba(data.texts)
     for language, found in calibrated.state.language_thresholds.items():
@@ -60,18 +60,58 @@ def test_a_language_chooses_by_its_own_rows_and_a_little_by_those_of_others(trai
         for label in range(len(LABELS)):
             column, target = scores[:, label], data.targets[:, label]
             best = max(weighted_f1(column, target, value, weights) for value in np.unique(column))
-            assert weighted_f1(column, target, found[label], weights) == pytest.approx(best)
+            assert VALLEY * best <= weighted_f1(column, target, found[label], weights) <= best
 
 
 def test_others_weigh_less_than_own_rows(trained, data):
+    """Of a language with many rows, others that are said to carry no label hardly move the thresholds."""
     spanish, others = rows_in(data, "es"), concatenate([rows_in(data, code) for code in ("ar", "en")])
-    many = concatenate([spanish, others.select(np.tile(np.arange(len(others)), 20))])
-    few = calibrate(trained, concatenate([spanish, others])).state.language_thresholds["es"]
-    assert np.array_equal(calibrate(trained, many).state.language_thresholds["es"], few)
+    silent = replace(others, targets=np.zeros_like(others.targets))
     alone = calibrate(trained, spanish).state.language_thresholds["es"]
-    is_common = (spanish.targets == 1).sum(axis=0) >= ENOUGH_POSITIVES
-    expected = choose_thresholds(trained.predict_proba(spanish.texts), spanish.targets)
-    assert np.array_equal(alone, np.where(is_common, expected, trained.state.thresholds))
+    beside = calibrate(trained, concatenate([spanish, silent])).state.language_thresholds["es"]
+    pooled = calibrate(trained, concatenate([spanish, silent]), pooled=True).state.thresholds
+    assert np.abs(beside - alone).max() < np.abs(pooled - alone).max()
+    is_rare = (spanish.targets == 1).sum(axis=0) < ENOUGH_POSITIVES
+    assert np.array_equal(alone[is_rare], trained.state.thresholds[is_rare])
+
+
+def beta_rows(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw scores of one label that mean what they say."""
+    rng = np.random.default_rng(seed)
+    scores = rng.beta(0.5, 2.0, size=(rows, 1)).astype(np.float32)
+    return scores, (rng.random((rows, 1)) < scores).astype(np.int8)
+
+
+def test_thresholds_of_few_rows_vary_less_than_the_best_of_each_and_do_better_on_others():
+    many = beta_rows(20_000, 99)
+    best = choose_thresholds(*many)[0]
+    exact, steady = [], []
+    for seed in range(40):
+        scores, targets = beta_rows(60, seed)
+        exact.append(choose_thresholds(scores, targets)[0])
+        steady.append(steady_thresholds(scores, targets, np.ones(60, np.int64))[0])
+    assert np.std(steady) < 0.9 * np.std(exact)
+    assert np.mean(np.abs(np.array(steady) - best)) < np.mean(np.abs(np.array(exact) - best))
+    steady_f1, exact_f1 = (
+        np.mean([weighted_f1(many[0][:, 0], many[1][:, 0], value, np.ones(20_000)) for value in found])
+        for found in (steady, exact)
+    )
+    assert steady_f1 > exact_f1
+
+
+def test_thresholds_of_many_rows_are_the_best_ones():
+    scores, targets = beta_rows(20_000, 1)
+    found = steady_thresholds(scores, targets, np.ones(20_000, np.int64))
+    assert found == pytest.approx(choose_thresholds(scores, targets), abs=0.05)
+
+
+def test_a_row_counts_as_often_as_its_weight_says():
+    scores, targets = beta_rows(50, 2)
+    heavy = np.where(np.arange(50) < 10, 200, 1)
+    found = steady_thresholds(scores, targets, heavy)
+    assert abs(found - steady_thresholds(scores[:10], targets[:10], heavy[:10])) < abs(
+        found - steady_thresholds(scores[10:], targets[10:], heavy[10:])
+    )
 
 
 def test_a_label_too_rare_in_all_languages_keeps_the_models_threshold(trained, data):
@@ -83,7 +123,7 @@ def test_a_label_too_rare_in_all_languages_keeps_the_models_threshold(trained, d
 
 def test_pooled_thresholds_are_those_of_all_rows_together(trained, data):
     pooled = calibrate(trained, data, pooled=True)
-    expected = choose_thresholds(trained.predict_proba(data.texts), data.targets)
+    expected = steady_thresholds(trained.predict_proba(data.texts), data.targets, np.ones(len(data), np.int64))
     assert np.array_equal(pooled.state.thresholds, expected)
     assert pooled.state.language_thresholds == {}
     assert np.array_equal(pooled.predict_proba(data.texts[:5]), trained.predict_proba(data.texts[:5]))
@@ -229,4 +269,4 @@ def test_datasets_of_any_size_weigh_alike_in_the_thresholds_for_any_text(trained
     small = replace(data.select(range(96, 192)), sources=("small",) * 96)
     found = calibrate(trained, concatenate([large, small]), pooled=True)
     alike = calibrate(trained, concatenate([large, small, small, small]), pooled=True)
-    assert np.array_equal(found.state.thresholds, alike.state.thresholds)
+    assert found.state.thresholds == pytest.approx(alike.state.thresholds, abs=0.01)
