@@ -25,7 +25,7 @@ from emoglot.batch import source as source_module
 from emoglot.batch.formats import format_of
 from emoglot.batch.records import LONGEST_FIELD_IN_STREAM, csv_records
 from emoglot.batch.score import score_file
-from emoglot.batch.scoring import Model, score_texts
+from emoglot.batch.scoring import Model, analyse_once
 from emoglot.batch.source import Columns, Source, Window
 from emoglot.data.lines import MalformedLineError
 from emoglot.errors import DataError, UsageError
@@ -83,19 +83,22 @@ def read(path: Path) -> list[dict[str, Any]]:
     if kind.kind == "jsonl":
         return [json.loads(line) for line in text.splitlines()]
     rows = csv.DictReader(io.StringIO(text, newline=""), delimiter="," if kind.kind == "csv" else "\t")
-    names = [name for name in rows.fieldnames or [] if name not in ("id", "text", "note", "labels")]
+    plain = ("id", "text", "note", "labels", "language", "truncated", "unreadable")
+    names = [name for name in rows.fieldnames or [] if name not in plain]
     return [
-        row | {"labels": row["labels"].split(",") if row["labels"] else []} | {name: float(row[name]) for name in names}
+        row
+        | {"labels": row["labels"].split(",") if row["labels"] else [], "language": row.get("language") or None}
+        | {name: row[name] == "true" for name in ("truncated", "unreadable")}
+        | {name: float(row[name]) if row[name] else None for name in names}
         for row in rows
     ]
 
 
 def run(source: Path, target: Path, model_folder: Path, columns: Columns | None = None, **options: Any) -> Any:
     place = Model(model_folder, None, None, None)
-    labels = place.load().labels_
     formats = format_of(source.name, None), format_of(target.name, None)
     told = {"on_window": check_progress, **options}
-    return score_file(str(source), str(target), *formats, columns or Columns("text"), place, labels, **told)
+    return score_file(str(source), str(target), *formats, columns or Columns("text"), place, **told)
 
 
 def check_progress(window: Window, source: Source) -> None:
@@ -112,7 +115,10 @@ def check_scores(found: list[dict[str, Any]], expected: list[dict[str, Any]], lo
     for row, wanted, prediction in zip(found, expected, predictions, strict=True):
         assert {name: row[name] for name in wanted} == wanted
         assert tuple(row["labels"]) == prediction.labels
-        assert {name: row[name] for name in local.labels_} == pytest.approx(prediction.scores, abs=2e-5)
+        expected_scores = prediction.scores or dict.fromkeys(local.labels_)
+        assert {name: row[name] for name in local.labels_} == pytest.approx(expected_scores, abs=2e-5)
+        assert (row["truncated"], row["unreadable"]) == (prediction.truncated, prediction.unreadable)
+        assert row["language"] == prediction.language
 
 
 @pytest.mark.parametrize("source", ["in.csv", "in.tsv.gz", "in.jsonl", "in.csv.zst", "in.parquet"])
@@ -149,16 +155,17 @@ def test_a_text_is_scored_once_in_a_window(local):
     asked: list[str] = []
 
     class Noting:
-        labels_ = local.labels_
-
-        def predict_proba(self, texts):
+        def analyse(self, texts, language):
             asked.extend(texts)
-            return local.predict_proba(texts)
+            return local.analyse(texts, language)
 
     texts = ["b", "a", "longer", "a", "b", "a"]
-    np.testing.assert_allclose(score_texts(Noting(), texts), local.predict_proba(texts), atol=1e-6)
+    analysis = analyse_once(Noting(), texts, None)
+    np.testing.assert_array_equal(analysis.scores, local.predict_proba(texts))
     assert asked == ["a", "b", "longer"]
-    assert score_texts(local, []).shape == (0, len(local.labels_))
+    assert len(analyse_once(local, [], None)) == 0
+    named = analyse_once(local, ["a", "b", "a"], ["en", "en", "es"])
+    assert named.languages == ("en", "en", "es")
 
 
 def test_bad_rows_go_to_a_file_with_their_lines(model_folder, local, tmp_path):
@@ -236,7 +243,8 @@ def test_csv_agrees_with_python():
 def test_no_rows_still_have_a_header(model_folder, local, tmp_path):
     (tmp_path / "in.csv").write_text("id,text\n")
     run(tmp_path / "in.csv", tmp_path / "out.csv", model_folder)
-    assert (tmp_path / "out.csv").read_text() == ",".join(["id", "text", "labels", *local.labels_]) + "\n"
+    added = ["labels", *local.labels_, "language", "truncated", "unreadable"]
+    assert (tmp_path / "out.csv").read_text() == ",".join(["id", "text", *added]) + "\n"
     write(tmp_path / "in.parquet", ROWS)
     empty = parquet.read_table(tmp_path / "in.parquet").slice(0, 0)
     parquet.write_table(empty, tmp_path / "empty.parquet")
@@ -245,7 +253,7 @@ def test_no_rows_still_have_a_header(model_folder, local, tmp_path):
     for name, columns in (("out", ["id", "text", "note"]), ("csv", ["id", "text"])):
         found = parquet.read_table(tmp_path / f"{name}.parquet")
         assert found.num_rows == 0
-        assert found.column_names == [*columns, "labels", *local.labels_]
+        assert found.column_names == [*columns, *added]
 
 
 def test_several_processes_give_the_same_file(model_folder, tmp_path):
@@ -278,7 +286,8 @@ def test_two_columns_of_one_name_are_refused(source, target, model_folder, local
         run(tmp_path / source, tmp_path / target, model_folder)
     run(tmp_path / source, tmp_path / target, model_folder, prefix="e_")
     with (tmp_path / target).open(encoding="utf-8", newline="") as file:
-        assert next(csv.reader(file)) == ["text", "joy", "e_labels", *(f"e_{name}" for name in local.labels_)]
+        added = ["labels", *local.labels_, "language", "truncated", "unreadable"]
+        assert next(csv.reader(file)) == ["text", "joy", *(f"e_{name}" for name in added)]
 
 
 def test_what_can_not_be_meant_is_refused(model_folder, tmp_path):
@@ -470,7 +479,7 @@ def test_a_pipe_that_fails_leaves_nothing_to_go_on_from(model_folder, tmp_path, 
     formats = format_of("-", "jsonl"), format_of("out.csv", None)
     place = Model(model_folder, None, None, None)
     with pytest.raises(DataError, match="no 'late'"):
-        score_file("-", str(tmp_path / "out.csv"), *formats, Columns("text"), place, place.load().labels_)
+        score_file("-", str(tmp_path / "out.csv"), *formats, Columns("text"), place)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -485,7 +494,7 @@ def test_thresholds_of_languages_are_used(trained, model_folder, tmp_path):
         place = Model(folder, None, None, "code")
         formats = format_of(name, None), format_of("o.jsonl", None)
         columns = Columns("text", language="code")
-        score_file(str(source), str(tmp_path / "o.jsonl"), *formats, columns, place, trained.labels_, overwrite=True)
+        score_file(str(source), str(tmp_path / "o.jsonl"), *formats, columns, place, overwrite=True)
         plain, spanish, unknown = read(tmp_path / "o.jsonl")
         assert spanish["labels"] == list(trained.labels_)
         assert plain["labels"] == unknown["labels"] == list(trained.predict(["a word"])[0].labels)

@@ -85,7 +85,7 @@ def test_a_worker_that_dies_loses_no_row(cluster, posts, model_folder, tmp_path)
     whole = pa.concat_tables([parquet.read_table(path) for path in sorted(posts.glob("*.parquet"))])
     parquet.write_table(whole, tmp_path / "in.parquet")
     names = str(tmp_path / "in.parquet"), str(tmp_path / "out.parquet")
-    score_file(*names, *(format_of(name, None) for name in names), columns, place, place.load().labels_)
+    score_file(*names, *(format_of(name, None) for name in names), columns, place)
     for ours, theirs in zip(parquet.read_table(tmp_path / "out.parquet").to_pylist(), found, strict=True):
         assert (ours["id"], ours["text"], ours["labels"]) == (theirs["id"], theirs["text"], theirs["labels"])
         assert ours["joy"] == pytest.approx(theirs["joy"], abs=1e-6)

@@ -182,7 +182,7 @@ def test_odd_texts_have_an_answer(trained, text):
         assert sum(token.weight for token in tokens) == pytest.approx(1, abs=1e-3)
     else:
         assert prediction.labels == ()
-        assert set(prediction.scores.values()) == {0.0}
+        assert prediction.scores == {}
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\x00"])

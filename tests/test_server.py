@@ -62,7 +62,23 @@ def test_answers_are_those_of_the_local_model(service, local):
 
 def test_one_text_has_one_result_without_tokens(service):
     (result,) = results_of(service.ask("/v1/predict", {"text": TEXTS[0]}))
-    assert set(result) == {"labels", "scores", "truncated", "unreadable"}
+    assert set(result) == {"labels", "scores", "sentiment", "language", "truncated", "unreadable"}
+
+
+def test_a_precision_can_be_asked_for(service, local):
+    for wanted in ({"precision": 0.9}, {"recall": 1.0}):
+        response = service.ask("/v1/predict", {"texts": TEXTS, **wanted})
+        assert [tuple(result["labels"]) for result in results_of(response)] == [
+            prediction.labels for prediction in local.predict(TEXTS, **wanted)
+        ]
+        assert response.json()["never_given"] == local.strictness.never_given(
+            local.labels_, wanted.get("precision"), wanted.get("recall")
+        )
+
+
+def test_what_can_not_be_read_has_no_scores(service):
+    for result in results_of(service.ask("/v1/predict", {"texts": ["", "  "]})):
+        assert (result["labels"], result["scores"], result["sentiment"]) == ([], {}, None)
 
 
 def test_no_texts_have_no_results(service):
@@ -110,6 +126,8 @@ def test_the_model_is_described(service, local):
         ({"text": "a", "explain": "yes"}, ["explain"]),
         ({"text": "a", "explian": True}, ["explian"]),
         ({"text": "a", "language": 7}, ["language"]),
+        ({"text": "a", "precision": 0}, ["precision"]),
+        ({"text": "a", "precision": 0.5, "recall": 0.5}, []),
         ([], []),
         (b"", []),
         (b"{", []),

@@ -64,6 +64,18 @@ def test_translations_get_the_scores_of_their_english(trained: EmotionClassifier
     assert (lessons.data.targets[translated] == UNKNOWN).all()
 
 
+def test_labelled_texts_can_be_left_to_their_annotators(trained: EmotionClassifier, tmp_path: Path):
+    data = make_dataset(1)
+    targets = data.targets.copy()
+    targets[:4] = UNKNOWN
+    targets[4, 1:] = UNKNOWN
+    data = replace(data, targets=targets)
+    config = CONFIG.override({"teaching.labelled": False})
+    lessons = make_lessons([trained], data, None, config, tmp_path)
+    np.testing.assert_allclose(lessons.chances[:4], trained.predict_proba(data.texts[:4]), atol=1e-3)
+    np.testing.assert_array_equal(lessons.chances[4:], targets[4:])
+
+
 def test_what_teachers_said_is_kept_and_asked_once(trained: EmotionClassifier, dataset: Dataset, tmp_path: Path):
     first = make_lessons([trained], dataset, None, CONFIG, tmp_path)
     kept = sorted(tmp_path.rglob("*.npy"))
@@ -129,6 +141,15 @@ def test_the_loss_of_a_chance_is_the_one_to_be_expected(kind):
         loss = element_loss(logits, torch.full((4, 3), chance), config)
         torch.testing.assert_close(loss, chance * present + (1 - chance) * absent)
     assert not element_loss(logits, torch.full((4, 3), float(UNKNOWN)), config).any()
+
+
+def test_the_distance_to_a_taught_chance_is_that_of_the_logits():
+    config = Config().override({"loss.kind": "cross-entropy"}).loss
+    logits = torch.tensor([[0.5, -2.0, 1.0, 3.0, 0.0]])
+    chances = torch.tensor([[0.1, 0.02, 0.0, 1.0, -1.0]])  # two taught, two certain, one unknown
+    added = element_loss(logits, chances, replace(config, distance=0.5)) - element_loss(logits, chances, config)
+    expected = [0.5 * (0.5 - np.log(0.1 / 0.9)) ** 2, 0.5 * (-2 - np.log(0.02 / 0.98)) ** 2, 0, 0, 0]
+    np.testing.assert_allclose(added.numpy()[0], expected, rtol=1e-5)
 
 
 def test_a_student_learns_what_its_teacher_says_of_texts_without_labels(dataset: Dataset, tmp_path: Path):

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 from emoglot._version import __version__
 
 if TYPE_CHECKING:
+    from emoglot.analysis import Prediction as Prediction
+    from emoglot.analysis import Sentiment as Sentiment
+    from emoglot.analysis import TokenWeight as TokenWeight
     from emoglot.batch.frame import score_frame as score_frame
     from emoglot.client import Client as Client
     from emoglot.config import Config as Config
@@ -23,8 +26,6 @@ if TYPE_CHECKING:
     from emoglot.errors import UsageError as UsageError
     from emoglot.evaluate import evaluate_model as evaluate_model
     from emoglot.model import EmotionClassifier as EmotionClassifier
-    from emoglot.model import Prediction as Prediction
-    from emoglot.model import TokenWeight as TokenWeight
     from emoglot.model import load as load
 
 # Where each public name lives. Names are imported when first used, so that `import emoglot` stays instant.
@@ -38,8 +39,9 @@ _HOMES = {
     "EncoderError": "emoglot.errors",
     "MissingExtraError": "emoglot.errors",
     "ModelError": "emoglot.errors",
-    "Prediction": "emoglot.model",
-    "TokenWeight": "emoglot.model",
+    "Prediction": "emoglot.analysis",
+    "Sentiment": "emoglot.analysis",
+    "TokenWeight": "emoglot.analysis",
     "TrainingError": "emoglot.errors",
     "UsageError": "emoglot.errors",
     "concatenate": "emoglot.data.dataset",

@@ -14,6 +14,7 @@ from emoglot.errors import DataError
 from emoglot.labels import UNKNOWN, Targets
 from emoglot.model import EmotionClassifier
 from emoglot.persist import DOMAIN_MARK, ModelState
+from emoglot.strictness import Strictness, measure_strictness
 from emoglot.thresholds import NEVER, apply_thresholds, choose_thresholds
 
 # A label's threshold is only chosen anew where so many texts carry it.
@@ -47,14 +48,14 @@ def calibrate(
     rows = data.with_labels(model.labels_).annotated()
     if not len(rows):
         raise DataError(f"no row is annotated with any of the model's labels ({', '.join(model.labels_)})")
-    state, scores = model.state, model.predict_proba(rows.texts)
-    # A text that the model can't read scores 0, which says nothing about where a threshold should be.
-    readable = np.flatnonzero(scores.any(axis=1))
-    chooser = _Chooser(rows.select(readable), scores[readable], state, least_precision)
+    state, analysis = model.state, model.analyse(rows.texts)
+    # The scores of a text that the model can't read say nothing about where a threshold should be.
+    readable = np.flatnonzero(analysis.is_read)
+    chooser = _Chooser(rows.select(readable), analysis.scores[readable], state, least_precision)
     if not len(readable):
         raise DataError("the model's encoder reads none of the annotated texts: no threshold can be chosen on them")
     if pooled and domain is None:
-        return model.with_state(replace(state, thresholds=chooser.pooled()))
+        return model.with_state(replace(state, thresholds=chooser.pooled(), strictness=chooser.strictness()))
     suffix = f"{DOMAIN_MARK}{domain}" if domain else ""
     chosen = {f"{NO_LANGUAGE}{suffix}": chooser.pooled()} if pooled else chooser.by_language(suffix)
     # A text of which nobody says the language is cut by the thresholds for any text.
@@ -76,6 +77,10 @@ class _Chooser:
     def pooled(self) -> NDArray[np.float64]:
         """Choose thresholds for any text, on all rows."""
         return self._choose(weights_alike(self.rows.sources))
+
+    def strictness(self) -> Strictness:
+        """Measure the thresholds for a wanted precision or recall, on all rows."""
+        return measure_strictness(self.scores, self.rows.targets, weights_alike(self.rows.sources))
 
     def by_language(self, suffix: str) -> dict[str, NDArray[np.float64]]:
         """Choose thresholds for every language of the rows."""
@@ -123,7 +128,7 @@ def steady_thresholds(
 
 
 def _repeated(rows: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.repeat(rows, weights[rows])
+    return np.asarray(np.repeat(rows, weights[rows]))
 
 
 def _f1(scores: NDArray[np.float32], targets: Targets, thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -145,7 +150,7 @@ def _precise(
     """Raise the thresholds at which a label is right less often than asked for."""
     given = apply_thresholds(scores, found) & (targets != UNKNOWN)
     precision = (given & (targets == 1)).sum(axis=0) / np.maximum(1, given.sum(axis=0))
-    raised = found.copy()
+    raised: NDArray[np.float64] = np.array(found)
     for label in np.flatnonzero(precision < least_precision):
         known = targets[:, label] != UNKNOWN
         raised[label] = _raised(scores[known, label], targets[known, label] == 1, least_precision)

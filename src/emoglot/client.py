@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import Any
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from emoglot.analysis import Prediction, Sentiment, TokenWeight
 from emoglot.arguments import check_languages, check_texts
 from emoglot.data.cells import shown
 from emoglot.errors import DataError, EmoglotError, MissingExtraError, ModelError
-from emoglot.model import Prediction, TokenWeight
 
 # A busy or restarting server is asked again after 0.2, 0.4, 0.8 … seconds, or when it says.
 RETRIES = 5
@@ -61,21 +61,31 @@ class Client:
         thresholds = {label["id"]: label["threshold"] for label in self._model["labels"]}
         return {name: np.inf if value is None else value for name, value in thresholds.items()}
 
-    def predict(self, texts: Iterable[str], language: str | Sequence[str | None] | None = None) -> list[Prediction]:
-        """Give the labels of every text, possibly none; `language` is the code of all texts, or one for each."""
+    def predict(
+        self,
+        texts: Iterable[str],
+        language: str | Sequence[str | None] | None = None,
+        *,
+        precision: float | None = None,
+        recall: float | None = None,
+    ) -> list[Prediction]:
+        """Return the labels of every text, possibly none; the arguments are those of a local model."""
         texts = check_texts(texts)
         codes = check_languages(language, len(texts))
+        strictness = {"precision": precision, "recall": recall}
         if not isinstance(codes, list):
-            return list(self._predict(texts, codes))
+            return list(self._predict(texts, {"language": codes} | strictness))
         answers: dict[int, Prediction] = {}
         for code in dict.fromkeys(codes):
             rows = [row for row, own in enumerate(codes) if own == code]
-            answers |= dict(zip(rows, self._predict([texts[row] for row in rows], code), strict=True))
+            own = self._predict([texts[row] for row in rows], {"language": code} | strictness)
+            answers |= dict(zip(rows, own, strict=True))
         return [answers[row] for row in range(len(texts))]
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """Give the scores, float32 (texts, labels)."""
-        rows = [[prediction.scores[name] for name in self.labels_] for prediction in self.predict(texts)]
+        # A text that was not read has no scores.
+        rows = [[prediction.scores.get(name, 0.0) for name in self.labels_] for prediction in self.predict(texts)]
         return np.array(rows, dtype=np.float32).reshape(-1, len(self.labels_))
 
     def explain(self, text: str) -> tuple[TokenWeight, ...]:
@@ -101,10 +111,19 @@ class Client:
     def _model(self) -> dict[str, Any]:
         return self._ask("GET", "/v1/model")
 
-    def _predict(self, texts: Sequence[str], language: str | None) -> Iterator[Prediction]:
+    def _predict(self, texts: Sequence[str], options: Mapping[str, Any]) -> Iterator[Prediction]:
+        given = {name: value for name, value in options.items() if value is not None}
         for chunk in self._chunks(texts):
-            for result in self._results({"texts": [_well_formed(text) for text in chunk], "language": language}):
-                yield Prediction(tuple(result["labels"]), result["scores"], result["truncated"], result["unreadable"])
+            for result in self._results({"texts": [_well_formed(text) for text in chunk], **given}):
+                sentiment = result["sentiment"]
+                yield Prediction(
+                    tuple(result["labels"]),
+                    result["scores"],
+                    Sentiment(**sentiment) if sentiment else None,
+                    result["language"],
+                    result["truncated"],
+                    result["unreadable"],
+                )
 
     def _chunks(self, texts: Sequence[str]) -> Iterator[list[str]]:
         """Cut a list into requests that the service takes."""

@@ -55,8 +55,8 @@ class LossConfig:
     gamma_positive: float = 0.0
     gamma_negative: float = 4.0
     margin: float = 0.05
-    # Weight of the squared distance between a logit and that of the chance which a teacher gave. A chance of 0.02 and one
-    # of 0.1 are far apart for it, and all but alike for the others.
+    # Weight of the squared distance between a logit and that of the chance which a teacher gave. A chance of 0.02 and
+    # one of 0.1 are far apart for it, and nearly the same for the other losses.
     distance: float = 0.0
 
     def __post_init__(self) -> None:

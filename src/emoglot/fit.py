@@ -27,6 +27,7 @@ from emoglot.labels import UNKNOWN, Targets
 from emoglot.metrics import evaluate_languages
 from emoglot.persist import ModelState
 from emoglot.runtime import HeadRuntime, logits_of, score
+from emoglot.strictness import measure_strictness
 from emoglot.text import NORMALISATION_VERSION, normalise_text
 from emoglot.thresholds import NEVER, choose_thresholds, decide
 from emoglot.wide import WideChannel, fit_wide, match_spread
@@ -265,6 +266,7 @@ def _finish(
         wide=wide,
         training=_training_record(trained, parts),
         metrics=asdict(evaluate_languages(held_out.targets, chosen[measured], labels, held_out.languages)),
+        strictness=measure_strictness(scores, thresholding.targets[:, :width]),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from emoglot import persist
 from emoglot._version import __version__
+from emoglot.analysis import Analysis, Prediction, TokenWeight
 from emoglot.arguments import check_languages, check_texts, given_labels, names_of, to_dataset
 from emoglot.config import Config
 from emoglot.data.dataset import Dataset
@@ -21,38 +22,15 @@ from emoglot.encoders.onnx import OnnxEncoder, check_quantization
 from emoglot.encoders.store import cache_folder
 from emoglot.errors import DataError, EncoderError, MissingExtraError, ModelError, UsageError
 from emoglot.features import FeatureCache, Progress
-from emoglot.labels import check_names, names_where
+from emoglot.labels import check_names
 from emoglot.persist import ModelState
 from emoglot.scorer import Scored, Scorer, own_spans
+from emoglot.strictness import Strictness
 from emoglot.text import normalise
 from emoglot.thresholds import decide
 
 if TYPE_CHECKING:
     from emoglot.train import Epoch
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """The labels of a text, with the score of every label.
-
-    `truncated` when the encoder read only its beginning; `unreadable` when it knows less than half of the letters, so
-    that all scores are 0.
-    """
-
-    labels: tuple[str, ...]
-    scores: dict[str, float]
-    truncated: bool = False
-    unreadable: bool = False
-
-
-@dataclass(frozen=True)
-class TokenWeight:
-    """A token, how much it weighed, and where it stands in the user's own text: `text[start:end]`."""
-
-    token: str
-    weight: float
-    start: int
-    end: int
 
 
 class EmotionClassifier:
@@ -194,7 +172,7 @@ class EmotionClassifier:
         self._scorer = Scorer(state, encoder)
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
-        """Give the scores, float32 (texts, labels); a text without a known word in it scores 0 throughout."""
+        """Return the scores, float32 (texts, labels); an empty or unreadable text scores 0 throughout."""
         scores = [scored.scores for scored in self._score(texts)]
         return np.concatenate([np.empty((0, len(self.labels_)), np.float32), *scores])
 
@@ -203,25 +181,50 @@ class EmotionClassifier:
         scores = [np.concatenate([scored.scores, scored.sentiment], axis=1) for scored in self._score(texts)]
         return np.concatenate([np.empty((0, len(self.state.outputs)), np.float32), *scores])
 
-    def predict(self, texts: Iterable[str], language: str | Sequence[str | None] | None = None) -> list[Prediction]:
-        """Give the labels of every text, possibly none.
+    def predict(
+        self,
+        texts: Iterable[str],
+        language: str | Sequence[str | None] | None = None,
+        *,
+        precision: float | None = None,
+        recall: float | None = None,
+    ) -> list[Prediction]:
+        """Return the labels of every text, possibly none, with scores, sentiment and language.
 
-        `language` is the code of all texts, or one for each: where the model has thresholds for it, they are used.
+        `language` is that of all texts, or one for each. With `precision=0.8` a label is given from the lowest
+        threshold that was right so often on validation data, with `recall=0.8` from the highest that found so many.
         """
-        state = self._trained_state()
+        analysis = self.analyse(texts, language)
+        chosen = self.choose(analysis, precision=precision, recall=recall)
+        return list(analysis.predictions(chosen, self.labels_))
+
+    def analyse(self, texts: Iterable[str], language: str | Sequence[str | None] | None = None) -> Analysis:
+        """Return scores, sentiment, languages and what could not be read, as arrays: what `predict` is made of."""
         texts = check_texts(texts)
-        thresholds = self._thresholds_of(language, len(texts))
-        predictions: list[Prediction] = []
-        for scored in self._score(texts):
-            cuts = thresholds[len(predictions) : len(predictions) + len(scored.texts)]
-            chosen = decide(scored.scores, cuts, single_label=state.config.single_label)
-            for row, text in enumerate(scored.texts):
-                by_label = dict(zip(state.labels, scored.scores[row].tolist(), strict=True))
-                spans = scored.features.spans(row)
-                labels = names_where(chosen[row], state.labels)
-                unreadable = not scored.scores[row].any() and bool(text)
-                predictions.append(Prediction(labels, by_label, _is_truncated(text, spans), unreadable))
-        return predictions
+        codes = check_languages(language, len(texts))
+        languages = tuple(codes) if isinstance(codes, list) else (codes,) * len(texts)
+        scored = [Scored.empty(len(self.labels_), len(self.state.sentiment)), *self._score(texts)]
+        columns = {name: np.concatenate([getattr(part, name) for part in scored]) for name in Scored.columns()}
+        return Analysis(**columns, languages=languages)
+
+    def choose(
+        self, analysis: Analysis, *, precision: float | None = None, recall: float | None = None
+    ) -> NDArray[np.bool_]:
+        """Choose the labels (texts, labels) that an analysis amounts to."""
+        if precision is None and recall is None:
+            return self.decide(analysis.scores, analysis.languages)
+        thresholds = self.strictness.thresholds(precision, recall)
+        return decide(analysis.scores, thresholds, single_label=self.state.config.single_label)
+
+    @property
+    def strictness(self) -> Strictness:
+        """The thresholds for a wanted precision or recall."""
+        if self.state.strictness is None:
+            raise ModelError(
+                "this model has no table of precision and recall: `emoglot calibrate --pooled` measures one on data of "
+                "yours"
+            )
+        return self.state.strictness
 
     def decide(
         self, scores: NDArray[np.float32], language: str | Sequence[str | None] | None = None
@@ -312,11 +315,6 @@ def _included_encoder(folder: Path, state: ModelState) -> Encoder:
         return OnnxEncoder(folder / persist.ENCODER_FOLDER, state.encoder_name)
     except EncoderError as error:
         raise ModelError(f"the encoder in {folder} was altered or is damaged: copy or train the model again") from error
-
-
-def _is_truncated(text: str, spans: NDArray[np.int32]) -> bool:
-    """Say whether letters or digits follow the last token; tokenizers may drop other signs at the end."""
-    return bool(len(spans)) and any(character.isalnum() for character in text[spans[-1, 1] :])
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:

@@ -33,6 +33,7 @@ from emoglot.encoders.onnx import DESCRIPTION_FILE as ENCODER_DESCRIPTION_FILE
 from emoglot.errors import EmoglotError, ModelError, UsageError
 from emoglot.files import folder_in_the_making
 from emoglot.labels import check_names, is_unicode
+from emoglot.strictness import STEPS, Strictness
 from emoglot.text import NORMALISATION_VERSION
 from emoglot.thresholds import NEVER
 from emoglot.wide import Ngrams, WideChannel
@@ -73,6 +74,7 @@ class ModelState:
     metrics: Mapping[str, Any]  # as measured on held-out validation rows
     language_thresholds: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # instead of the others
     includes_encoder: bool = False  # in the folder: it was trained for this model alone
+    strictness: Strictness | None = None  # thresholds for a wanted precision or recall
 
     @property
     def sentiment(self) -> tuple[str, ...]:
@@ -169,6 +171,7 @@ def read_model(folder: Path) -> ModelState:
                 for language, values in _as(dict, description.get("language_thresholds", {})).items()
             },
             includes_encoder=includes_encoder,
+            strictness=_strictness(description.get("strictness")),
         )
         check_names(state.outputs)
     except (KeyError, TypeError, ValueError, OverflowError, SafetensorError, EmoglotError) as error:
@@ -195,6 +198,7 @@ def _describe(state: ModelState, version: str) -> dict[str, Any]:
         "labels": list(state.labels),
         "thresholds": listed(state.thresholds),
         "language_thresholds": {name: listed(values) for name, values in state.language_thresholds.items()},
+        "strictness": _listed_strictness(state.strictness),
         "encoder": {"name": state.encoder_name, "fingerprint": state.encoder_fingerprint},
         "normalisation": NORMALISATION_VERSION,
         "config": state.config.to_dict(),
@@ -211,6 +215,19 @@ def listed(thresholds: NDArray[np.float64]) -> list[float | None]:
 def _thresholds(values: Any) -> NDArray[np.float64]:
     listed = [NEVER if value is None else float(_as((float, int), value)) for value in _as(list, values)]
     return np.array(listed, dtype=np.float64)
+
+
+def _listed_strictness(strictness: Strictness | None) -> dict[str, list[list[float | None]]] | None:
+    if strictness is None:
+        return None
+    return {name: [listed(row) for row in table] for name, table in vars(strictness).items()}
+
+
+def _strictness(values: Any) -> Strictness | None:
+    if values is None:
+        return None
+    tables = {name: np.array([_thresholds(row) for row in _as(list, values[name])]) for name in ("precision", "recall")}
+    return Strictness(**tables)
 
 
 def _metrics(values: Any) -> dict[str, Any]:
@@ -291,12 +308,16 @@ def _read_file(folder: Path, name: str, description: Mapping[str, Any]) -> bytes
 
 def _check_state(state: ModelState, description: Mapping[str, Any], folder: Path) -> None:
     width = len(state.labels)
-    for thresholds in (state.thresholds, *state.language_thresholds.values()):
-        if thresholds.shape != (width,):
-            raise ModelError(f"{folder}: there must be one threshold for each of {width} labels")
+    cuts = (state.thresholds, *state.language_thresholds.values())
+    if any(thresholds.shape != (width,) for thresholds in cuts):
+        raise ModelError(f"{folder}: there must be one threshold for each of {width} labels")
+    tables = () if state.strictness is None else tuple(vars(state.strictness).values())
+    if any(table.shape != (width, STEPS) for table in tables):
+        raise ModelError(f"{folder}: strictness must have {STEPS} thresholds for each of {width} labels")
+    for thresholds in (*cuts, *(table.ravel() for table in tables)):
         finite = thresholds[thresholds != NEVER]
         if not ((finite >= 0) & (finite <= 1)).all():
-            raise ModelError(f"{folder}: thresholds must be in [0, 1] or null, got {listed(thresholds)}")
+            raise ModelError(f"{folder}: thresholds must be in [0, 1] or null, got {listed(thresholds[:width])}")
     if description.get("normalisation") != NORMALISATION_VERSION:
         raise ModelError(
             f"{folder} was trained on normalisation {description.get('normalisation')}, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,25 @@ CHUNK = 256
 
 @dataclass(frozen=True)
 class Scored:
-    """Some texts of a list, regular, with their scores and token vectors."""
+    """Some texts of a list: their scores, and what could be read of them."""
 
-    scores: NDArray[np.float32]  # (texts, labels)
-    sentiment: NDArray[np.float32]  # (texts, sentiment outputs), often none
-    texts: Sequence[str]
-    features: Features
+    scores: NDArray[np.float32]  # (texts, labels), 0 where nothing was read
+    sentiment: NDArray[np.float32]  # (texts, outputs of sentiment)
+    is_read: NDArray[np.bool_]
+    unreadable: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+
+    @classmethod
+    def empty(cls, labels: int, sentiment: int) -> Scored:
+        """Return what is said of no texts."""
+        scores = np.empty((0, labels + sentiment), np.float32)
+        flags = np.empty(0, np.bool_)
+        return cls(scores[:, :labels], scores[:, labels:], flags, flags, flags)
+
+    @classmethod
+    def columns(cls) -> list[str]:
+        """Return the names of the arrays."""
+        return [item.name for item in fields(cls)]
 
 
 class Scorer:
@@ -57,11 +70,22 @@ class Scorer:
     def _score(self, texts: Sequence[str]) -> Scored:
         regular = [normalise_text(text) for text in texts]
         features = extract_features(self._encoder, regular)
-        scores = score(self._head, self._wide, features, regular)
-        if self._alphabet:
-            # Of a text in foreign letters, the rest would be a guess.
-            scores[[self._alphabet.is_foreign(text) for text in regular]] = 0
-        return Scored(scores[:, : self._labels], scores[:, self._labels :], regular, features)
+        # Of a text in foreign letters, the rest would be a guess.
+        is_foreign = [self._alphabet is not None and self._alphabet.is_foreign(text) for text in regular]
+        is_read = (features.lengths > 0) & ~np.array(is_foreign, dtype=np.bool_)
+        scores = score(self._head, self._wide, features, regular) * is_read[:, None]
+        return Scored(
+            scores[:, : self._labels],
+            scores[:, self._labels :],
+            is_read,
+            ~is_read & np.array([bool(text) for text in regular], dtype=np.bool_),
+            np.array([_is_truncated(text, features.spans(row)) for row, text in enumerate(regular)], dtype=np.bool_),
+        )
+
+
+def _is_truncated(text: str, spans: NDArray[np.int32]) -> bool:
+    """Say whether letters or digits follow the last token; tokenizers may drop other signs at the end."""
+    return bool(len(spans)) and any(character.isalnum() for character in text[spans[-1, 1] :])
 
 
 def own_spans(spans: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -10,8 +10,9 @@ import pyarrow as pa
 from pyarrow import compute, fs
 from pyarrow import csv as arrow_csv
 
+from emoglot.batch.columns import LABELS
 from emoglot.batch.formats import CSV, JSONL, PARQUET, TEXT, delimiter_of
-from emoglot.batch.frame import LABELS, score_frame
+from emoglot.batch.frame import score_frame
 from emoglot.batch.scoring import Model
 from emoglot.batch.source import WINDOW_ROWS, Columns
 from emoglot.errors import DataError, MissingExtraError, UsageError
@@ -31,13 +32,17 @@ class Scorer:
 
     def __init__(self, model: Model, columns: Columns, prefix: str) -> None:
         self._model = model.load()
-        self._language = model.language
+        self._options: dict[str, Any] = {
+            "language": model.language,
+            "precision": model.precision,
+            "recall": model.recall,
+        }
         self._columns = columns
         self._prefix = prefix
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Add the scores; a row without a text gets none."""
-        return score_frame(batch, self._columns.text, model=self._model, language=self._language, prefix=self._prefix)
+        return score_frame(batch, self._columns.text, model=self._model, prefix=self._prefix, **self._options)
 
 
 def score_on_ray(

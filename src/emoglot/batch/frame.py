@@ -7,13 +7,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from emoglot.arguments import check_texts, is_missing
+from emoglot.batch.columns import FLAG, NAMES, TEXT, Column, added_columns
 from emoglot.batch.scoring import score_texts
 from emoglot.errors import DataError, UsageError
-from emoglot.labels import names_where
 from emoglot.model import EmotionClassifier, load
 
 Frame = TypeVar("Frame")
-LABELS = "labels"
 _FRAMES = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"))
 
 
@@ -23,11 +22,14 @@ def score_frame(
     *,
     model: EmotionClassifier | None = None,
     language: str | None = None,
+    precision: float | None = None,
+    recall: float | None = None,
     prefix: str = "",
 ) -> Frame:
-    """Add one column of scores per label and one of lists of labels; where the text is missing, they are missing too.
+    """Add columns: labels, the score of each label, sentiment, language, and whether the text could be read.
 
-    Without a model, the one in the package is used. `prefix` begins the names of the new columns.
+    Where the text is missing, they are missing, too. Without a model, the one in the package is used. `prefix` begins
+    the names of the new columns; the other arguments are those of `predict`.
     """
     kind = type(frame).__module__.partition(".")[0]
     if (kind, type(frame).__name__) not in _FRAMES:
@@ -39,13 +41,15 @@ def score_frame(
     if names.count(text_column) > 1:
         raise DataError(f"the frame has {names.count(text_column)} columns {text_column!r}: rename all but one")
     model = model or load()
-    new = [f"{prefix}{name}" for name in (LABELS, *model.labels_)]
-    if taken := sorted(set(new) & set(names)):
+    new = added_columns(model, prefix)
+    if taken := sorted({column.name for column in new} & set(names)):
         raise UsageError(f"the frame has a column {taken[0]!r} already: give another prefix for ours")
     column = given[text_column]
-    texts = [None if is_missing(text) else text for text in (column.to_pylist() if kind == "pyarrow" else column)]
-    check_texts([text for text in texts if text is not None])
-    added = dict(zip(new, _columns(texts, model, language), strict=True))
+    cells = list(column.to_pylist() if kind == "pyarrow" else column)
+    known = np.flatnonzero([not is_missing(cell) for cell in cells])
+    texts = check_texts([cells[row] for row in known])
+    scored = score_texts(model, texts, language, precision, recall).spread(known, len(cells))
+    added = dict(zip(new, scored.values, strict=True))
     if kind == "pandas":
         return given.assign(**_pandas(added, given.index))  # type: ignore[no-any-return]
     if kind == "polars":
@@ -53,42 +57,30 @@ def score_frame(
     return _append(given, added)  # type: ignore[no-any-return]
 
 
-def _columns(texts: list[str | None], model: EmotionClassifier, language: str | None) -> list[Any]:
-    """Give the labels as lists, then the scores of each label."""
-    known = np.array([text is not None for text in texts], dtype=bool)
-    scores = np.full((len(texts), len(model.labels_)), np.nan, dtype=np.float32)
-    found = score_texts(model, [text for text in texts if text is not None])
-    scores[known] = found
-    chosen = iter(model.decide(found, language))
-    lists = [list(names_where(next(chosen), model.labels_)) if is_known else None for is_known in known]
-    return [lists, *scores.T]
-
-
-def _pandas(added: dict[str, Any], index: Any) -> dict[str, Any]:
+def _pandas(added: dict[Column, Any], index: Any) -> dict[str, Any]:
     import pandas
 
     return {
-        name: pandas.Series(values, index, dtype=object) if isinstance(values, list) else values
-        for name, values in added.items()
+        column.name: pandas.Series(values, index, dtype=object) if isinstance(values, list) else values
+        for column, values in added.items()
     }
 
 
-def _polars(added: dict[str, Any]) -> dict[str, Any]:
+def _polars(added: dict[Column, Any]) -> dict[str, Any]:
     import polars
 
+    types: dict[str, Any] = {NAMES: polars.List(polars.String), TEXT: polars.String, FLAG: polars.Boolean}
     return {
-        name: polars.Series(name, values, dtype=polars.List(polars.String))
-        if isinstance(values, list)
-        else polars.Series(name, values, nan_to_null=True)
-        for name, values in added.items()
+        column.name: polars.Series(column.name, values, dtype=types[column.kind])
+        if column.kind in types
+        else polars.Series(column.name, values, nan_to_null=True)
+        for column, values in added.items()
     }
 
 
-def _append(table: Any, added: dict[str, Any]) -> Any:
-    import pyarrow as pa
+def _append(table: Any, added: dict[Column, Any]) -> Any:
+    from emoglot.batch.arrow import to_arrow
 
-    for name, values in added.items():
-        is_list = isinstance(values, list)
-        array = pa.array(values, pa.list_(pa.string())) if is_list else pa.array(values, from_pandas=True)
-        table = table.append_column(name, array)
+    for column, values in added.items():
+        table = table.append_column(column.name, to_arrow(column, values))
     return table

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from emoglot.analysis import Analysis
+from emoglot.arguments import check_languages
+from emoglot.batch.columns import Scored
 from emoglot.lanes import available_cores, in_order
 from emoglot.model import EmotionClassifier, load
 from emoglot.workers import worker_number, worker_pool
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from emoglot.batch.source import Window
 
 THREADS = 2  # of a process: a third has little left to do, as much of the work on a text is Python's
-
-Scored = tuple["Window", NDArray[np.float32], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -31,39 +29,59 @@ class Model:
     encoder: str | None
     language: str | None
     language_column: str | None
+    precision: float | None = None
+    recall: float | None = None
 
     def load(self) -> EmotionClassifier:
         """Load it."""
         return load(self.folder, encoder=self.encoder)
 
-    def languages(self, window: Window) -> str | list[str] | None:
-        """Give the language of all texts, or of each."""
+    def languages(self, window: Window) -> str | list[str | None] | None:
+        """Return the language of all texts, or of each; None where it is to be recognised."""
         if self.language_column is None:
             return self.language
-        return [code if isinstance(code, str) else "" for code in window.column(self.language_column)]
+        return [code if code and isinstance(code, str) else None for code in window.column(self.language_column)]
 
 
-def score_texts(model: EmotionClassifier, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Give the scores of texts (texts, labels): each different text is scored once, in the company of its length."""
-    different = sorted(set(texts), key=lambda text: (len(text), text))  # the same order in every run
-    scores = model.predict_proba(different)
-    row_of = {text: row for row, text in enumerate(different)}
-    return scores[[row_of[text] for text in texts]] if texts else scores
+def analyse_once(
+    model: EmotionClassifier, texts: Sequence[str], language: str | Sequence[str | None] | None
+) -> Analysis:
+    """Analyse texts, each different one once, in the company of its length."""
+    codes = check_languages(language, len(texts))
+    rows = list(zip(texts, codes, strict=True)) if isinstance(codes, list) else [(text, codes) for text in texts]
+    # The same order in every run.
+    different = sorted(set(rows), key=lambda row: (len(row[0]), row[0], row[1] or ""))
+    analysis = model.analyse([text for text, _ in different], [code for _, code in different])
+    place = {row: index for index, row in enumerate(different)}
+    return analysis.take([place[row] for row in rows])
 
 
-def score_windows(windows: Iterator[Window], model: Model, jobs: int) -> Iterator[Scored]:
-    """Score windows in their order, in this process or in several."""
+def score_texts(
+    model: EmotionClassifier,
+    texts: Sequence[str],
+    language: str | Sequence[str | None] | None = None,
+    precision: float | None = None,
+    recall: float | None = None,
+) -> Scored:
+    """Score texts into the columns that are added to them."""
+    analysis = analyse_once(model, texts, language)
+    return Scored.of(analysis, model.choose(analysis, precision=precision, recall=recall), model.labels_)
+
+
+def score_windows(
+    windows: Iterator[Window], model: Model, loaded: EmotionClassifier, jobs: int
+) -> Iterator[tuple[Window, Scored]]:
+    """Score windows in their order, in this process with the loaded model, or in several that load their own."""
+    arguments = model.precision, model.recall
     if jobs == 1:
-        classifier = model.load()
         for window in windows:
-            yield window, *_score(classifier, window.texts, model.languages(window))
+            yield window, score_texts(loaded, window.texts, model.languages(window), *arguments)
         return
     with worker_pool(jobs, lambda news: None, _prepare, model) as submit:
         # One more than can be worked on, so that nobody waits for reading.
-        for window, scored in in_order(
-            lambda window: submit(_score, window.texts, model.languages(window)), windows, ahead=jobs
-        ):
-            yield window, *scored
+        yield from in_order(
+            lambda window: submit(score_texts, window.texts, model.languages(window), *arguments), windows, ahead=jobs
+        )
 
 
 def default_jobs() -> int:
@@ -77,10 +95,3 @@ def _prepare(model: Model) -> EmotionClassifier:
     if own := available_cores()[first : first + THREADS]:
         os.sched_setaffinity(0, own)
     return model.load()
-
-
-def _score(
-    model: EmotionClassifier, texts: Sequence[str], language: str | list[str] | None
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    scores = score_texts(model, texts)
-    return scores, model.decide(scores, language)

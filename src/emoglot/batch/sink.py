@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import parquet
 
+from emoglot.batch.arrow import to_arrow
+from emoglot.batch.columns import NAMES, Column, Scored
 from emoglot.batch.formats import JSONL, PARQUET, TEXT, Format, delimiter_of
-from emoglot.batch.frame import LABELS
 from emoglot.batch.source import Window
 from emoglot.errors import DataError, UsageError
-from emoglot.labels import names_where
 
 DIGITS = 5  # after the point: scores of two machines differ in the seventh
 
@@ -28,12 +27,12 @@ DIGITS = 5  # after the point: scores of two machines differ in the seventh
 class Sink:
     """Writes windows in one format. The first window settles the columns."""
 
-    def __init__(self, format: Format, labels: Sequence[str], prefix: str) -> None:
+    def __init__(self, format: Format, added: Sequence[Column]) -> None:
         if format.kind == TEXT:
             raise UsageError("scores have columns: write csv, tsv, jsonl or parquet")
         self.format = format
-        self._labels = tuple(labels)
-        self._added = [f"{prefix}{LABELS}", *(f"{prefix}{label}" for label in labels)]
+        self._columns = tuple(added)
+        self._added = [column.name for column in added]
         self._schema: pa.Schema | None = None
 
     def check_columns(self, columns: Sequence[str]) -> None:
@@ -62,14 +61,13 @@ class Sink:
     def _delimiter(self) -> str:
         return delimiter_of(self.format.kind)
 
-    def encode(self, window: Window, scores: NDArray[np.float32], chosen: NDArray[np.bool_]) -> bytes:
-        """Give the piece of the file that a window becomes."""
-        names = [list(names_where(row, self._labels)) for row in chosen]
+    def encode(self, window: Window, scored: Scored) -> bytes:
+        """Return the piece of the file that a window becomes."""
         if self.format.kind == PARQUET:
-            return self._encode_parquet(window, scores, names)
-        rounded = np.round(scores.astype(np.float64), DIGITS).tolist()
+            return self._encode_parquet(window, scored)
         encode = self._encode_json if self.format.kind == JSONL else self._encode_csv
-        return self.format.pack("".join(encode(window, rounded, names)).encode("utf-8"))
+        columns = [_rounded(values) if isinstance(values, np.ndarray) else values for values in scored.values]
+        return self.format.pack("".join(encode(window, columns)).encode("utf-8"))
 
     def join(self, pieces: Sequence[Path], target: Path) -> None:
         """Make one file of the pieces."""
@@ -81,23 +79,26 @@ class Sink:
                 with piece.open("rb") as part:
                     shutil.copyfileobj(part, output)
 
-    def _encode_json(self, window: Window, scores: list[list[float]], names: list[list[str]]) -> Iterator[str]:
-        for record, row, given in zip(window.rows(), scores, names, strict=True):
+    def _encode_json(self, window: Window, columns: list[list[Any]]) -> Iterator[str]:
+        for record, added in zip(window.rows(), zip(*columns, strict=True), strict=True):
             self.check_columns(tuple(record))
-            added = dict(zip(self._added, [given, *row], strict=True))
-            yield _json(record | added) + "\n"
+            yield _json(record | dict(zip(self._added, added, strict=True))) + "\n"
 
-    def _encode_csv(self, window: Window, scores: list[list[float]], names: list[list[str]]) -> Iterator[str]:
+    def _encode_csv(self, window: Window, columns: list[list[Any]]) -> Iterator[str]:
         rows = _Rows()
         writer = csv.writer(rows, delimiter=self._delimiter)
         records = window.rows()
-        columns = self._columns_of(records)
+        names = self._columns_of(records)
         if self._schema is None:
-            self._schema = pa.schema([(name, pa.string()) for name in columns])
+            self._schema = pa.schema([(name, pa.string()) for name in names])
         if window.number == 0:
-            writer.writerow([*columns, *self._added])
-        for record, row, given in zip(records, scores, names, strict=True):
-            writer.writerow([*(_cell(record.get(name)) for name in columns), ",".join(given), *row])
+            writer.writerow([*names, *self._added])
+        joined = [
+            [",".join(cell) for cell in values] if column.kind == NAMES else [_cell(cell) for cell in values]
+            for column, values in zip(self._columns, columns, strict=True)
+        ]
+        for record, added in zip(records, zip(*joined, strict=True), strict=True):
+            writer.writerow([*(_cell(record.get(name)) for name in names), *added])
         yield from rows
 
     def _columns_of(self, records: Sequence[dict[str, Any]]) -> list[str]:
@@ -111,14 +112,13 @@ class Sink:
             raise DataError(f"the first rows have no {unknown[0]!r}, which a later one has: write jsonl")
         return columns
 
-    def _encode_parquet(self, window: Window, scores: NDArray[np.float32], names: list[list[str]]) -> bytes:
+    def _encode_parquet(self, window: Window, scored: Scored) -> bytes:
         buffer = pa.BufferOutputStream()
         try:
             table = self._table(window.records) if window.table is None else window.table
             self._schema = self._schema or table.schema
-            table = table.append_column(self._added[0], pa.array(names, pa.list_(pa.string())))
-            for name, column in zip(self._added[1:], scores.T, strict=True):
-                table = table.append_column(name, pa.array(column, pa.float32()))
+            for column, values in zip(self._columns, scored.values, strict=True):
+                table = table.append_column(column.name, to_arrow(column, values))
             parquet.write_table(table, buffer, compression="zstd")
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise DataError(f"the rows do not fit the columns of Parquet: {error}; write jsonl") from error
@@ -152,6 +152,12 @@ class _Rows(list[str]):
 
     def write(self, row: str) -> None:
         self.append(row.removesuffix("\r\n") + "\n")
+
+
+def _rounded(scores: Any) -> list[float | None]:
+    """Return scores as they are written, None for those that are missing."""
+    values = np.round(scores.astype(np.float64), DIGITS).tolist()
+    return [None if math.isnan(value) else value for value in values]
 
 
 def _cell(value: Any) -> Any:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from emoglot.cli.output import warn, warn_of_bad_lines
+from emoglot.cli.output import note, warn, warn_of_bad_lines
 from emoglot.config import Config, parse_setting
 from emoglot.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from emoglot.data.dataset import Dataset
+    from emoglot.model import EmotionClassifier
     from emoglot.parallel import Parallel
     from emoglot.recipe import Recipe
 
@@ -43,6 +44,16 @@ Device = Annotated[str, typer.Option(help="Where torch trains: auto, cpu, cuda o
 Seed = Annotated[int | None, typer.Option(help="Same seed, same machine: same weights.")]
 Cache = Annotated[Path | None, typer.Option(help="Where token vectors are kept between runs.")]
 Model = Annotated[Path | None, typer.Option("--model", help="A model folder; by default the model in the package.")]
+Language = Annotated[
+    str | None,
+    typer.Option(help="The language of the texts, such as sw or Swahili; recognised if not given, any for none."),
+]
+Precision = Annotated[
+    float | None, typer.Option(help="Give a label only from where it was right so often, such as 0.8.")
+]
+Recall = Annotated[
+    float | None, typer.Option(help="Give a label from where so many of its texts were found, such as 0.8.")
+]
 EncoderOption = Annotated[str | None, typer.Option("--encoder", help="Where the model's encoder is now, if it moved.")]
 
 
@@ -113,6 +124,15 @@ def read_pairs(paths: Sequence[Path], skip_bad: bool) -> Parallel | None:
     pairs = read_parallel(paths, skip_bad=skip_bad)
     warn_of_bad_lines(pairs.bad_lines, len(pairs))
     return pairs
+
+
+def tell_never_given(model: EmotionClassifier, precision: float | None, recall: float | None) -> None:
+    """Say which labels no threshold makes as precise as asked for."""
+    if precision is None and recall is None:
+        return
+    if never := model.strictness.never_given(model.labels_, precision, recall):
+        wanted = f"a precision of {precision:g}" if recall is None else f"a recall of {recall:g}"
+        note(f"never given, as no score of validation data reached {wanted}: {', '.join(never)}")
 
 
 def check_new(out: Path) -> None:

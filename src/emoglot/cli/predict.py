@@ -17,7 +17,8 @@ from emoglot.cli.output import console
 from emoglot.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from emoglot.model import EmotionClassifier, Prediction, TokenWeight
+    from emoglot.analysis import Prediction, TokenWeight
+    from emoglot.model import EmotionClassifier
 
 # What nearly passed is worth seeing in the table, the rest is noise; the same goes for words.
 _SHOWN_OTHERS = 2
@@ -33,9 +34,9 @@ def predict(
     file: Annotated[Path | None, typer.Option(help="Read one text from each line of this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, with all scores.")] = False,
     explain: Annotated[bool, typer.Option(help="Also say which words weighed most.")] = False,
-    language: Annotated[
-        str | None, typer.Option(help="Their language, such as sw: with it, the thresholds of that language are used.")
-    ] = None,
+    language: options.Language = None,
+    precision: options.Precision = None,
+    recall: options.Recall = None,
     model: options.Model = None,
     encoder: options.EncoderOption = None,
 ) -> None:
@@ -45,7 +46,8 @@ def predict(
     from emoglot.model import load
 
     classifier = load(model, encoder=encoder)
-    predictions = classifier.predict(given, language)
+    predictions = classifier.predict(given, language, precision=precision, recall=recall)
+    options.tell_never_given(classifier, precision, recall)
     if as_json:
         _print_json(classifier, given, predictions, explain)
     else:
@@ -91,10 +93,14 @@ def _print_table(
     from rich.text import Text
 
     # A script without spaces gives no place to break a line: fold it, or its end is lost.
-    headings = ["text", "emotions", "next", *(["words that weighed most"] if explain else [])]
+    headings = ["text", "emotions", "next", "sentiment", *(["words that weighed most"] if explain else [])]
+    if not classifier.state.sentiment:
+        headings.remove("sentiment")
     table = Table(*(Column(heading, overflow="fold") for heading in headings))
     for text, prediction in zip(texts, predictions, strict=True):
         cells = [text, *_emotions_and_next(prediction)]
+        if classifier.state.sentiment:
+            cells.append(_sentiment(prediction))
         if explain:
             cells.append(_heaviest_words(classifier.explain(text)))
         table.add_row(*(Text(_CONTROLS.sub("\ufffd", cell)) for cell in cells))
@@ -110,6 +116,11 @@ def _emotions_and_next(prediction: Prediction) -> tuple[str, str]:
         return "–\n(not read: the model does not know these letters)", ""
     cut = "\n(only the beginning was read)" if prediction.truncated else ""
     return (", ".join(chosen) or "–") + cut, ", ".join(others[:_SHOWN_OTHERS])
+
+
+def _sentiment(prediction: Prediction) -> str:
+    sentiment = prediction.sentiment
+    return f"{sentiment.name} {sentiment.score:.2f}" if sentiment else ""
 
 
 def _heaviest_words(tokens: Sequence[TokenWeight]) -> str:

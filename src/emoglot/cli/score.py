@@ -25,8 +25,10 @@ def score(
     target: Annotated[str, typer.Argument(metavar="OUT", help="A CSV, TSV, JSONL or Parquet file; - for stdout.")],
     text_column: Annotated[str, typer.Option(help="The column with the text.")] = "text",
     id_column: Annotated[str | None, typer.Option(help="The column that names a row in the list of rejects.")] = None,
-    language: Annotated[str | None, typer.Option(help="The language of all texts, for its thresholds.")] = None,
+    language: options.Language = None,
     language_column: Annotated[str | None, typer.Option(help="The column with the language of each text.")] = None,
+    precision: options.Precision = None,
+    recall: options.Recall = None,
     prefix: Annotated[str, typer.Option(help="What our columns begin with, such as emoglot_.")] = "",
     in_format: Annotated[str | None, typer.Option(help="csv, tsv, jsonl, parquet or txt, if IN does not tell.")] = None,
     out_format: Annotated[str | None, typer.Option(help="csv, tsv, jsonl or parquet, if OUT does not tell.")] = None,
@@ -44,7 +46,7 @@ def score(
     from emoglot.batch.scoring import Model, default_jobs
     from emoglot.batch.source import Columns
 
-    place = Model(model, encoder, language, language_column)
+    place = Model(model, encoder, language, language_column, precision, recall)
     columns = Columns(text_column, id_column, language_column)
     formats = format_of(source, in_format), format_of(target, out_format)
     if engine == RAY:
@@ -66,7 +68,6 @@ def score(
             *formats,
             columns,
             place,
-            place.load().labels_,
             prefix=prefix,
             jobs=jobs or default_jobs(),
             resume=resume,

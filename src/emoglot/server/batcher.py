@@ -18,10 +18,11 @@ class QueueFullError(Exception):
 
 @dataclass(frozen=True)
 class Item:
-    """A text, how many tokens it has, and whether its words are to be weighed."""
+    """A text, how many tokens it has, its language if it was named, and whether its words are to be weighed."""
 
     text: str
     tokens: int
+    language: str | None = None
     explain: bool = False
 
 

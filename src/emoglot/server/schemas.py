@@ -20,6 +20,9 @@ def _as_integer(value: Any) -> Any:
 Count = Annotated[int, Field(ge=1, le=1000), BeforeValidator(_as_integer)]
 
 
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
 class PredictRequest(BaseModel):
     """One text or several, and what is wanted of them."""
 
@@ -44,7 +47,15 @@ class PredictRequest(BaseModel):
     text: str = Field(default="", description="One text.")
     texts: list[str] = Field(default=[], description="Several texts; one result each, in their order.")
     language: str | None = Field(
-        default=None, description="The code of their language: where the model has thresholds for it, they are used."
+        default=None,
+        description="Their language, by code or name: where the model has thresholds for it, they are used. Without "
+        "it, the language is recognised; 'any' stands for the thresholds for any text.",
+    )
+    precision: Share | None = Field(
+        default=None, description="Give a label only from where it was right so often on validation data."
+    )
+    recall: Share | None = Field(
+        default=None, description="Give a label from where so many of its texts were found on validation data."
     )
     threshold: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
         default={}, description="Thresholds to use instead of the model's, by label."
@@ -56,6 +67,8 @@ class PredictRequest(BaseModel):
     def _one_or_several(self) -> PredictRequest:
         if len(self.model_fields_set & {"text", "texts"}) != 1:
             raise ValueError("give either text or texts")
+        if self.precision is not None and self.recall is not None:
+            raise ValueError("give either precision or recall")
         return self
 
     def all_texts(self) -> list[str]:
@@ -72,13 +85,22 @@ class Token(BaseModel):
     end: int
 
 
+class SentimentResult(BaseModel):
+    """Positive, negative, neutral or mixed, with the chance of it."""
+
+    name: str = Field(examples=["positive"])
+    score: float
+
+
 class Result(BaseModel):
     """What a text carries. Labels are ids, the same whatever the language of the text."""
 
     labels: list[str] = Field(description="Those whose scores reach their thresholds.", examples=[LABEL_EXAMPLE])
     scores: dict[str, float] = Field(description="By id, the highest first with top_k.", examples=[SCORES_EXAMPLE])
+    sentiment: SentimentResult | None = Field(description="Of a text that was read, if the model learnt it.")
+    language: str | None = Field(description="The code that was named or recognised; null if unknown.")
     truncated: bool = Field(description="Only the beginning was read.")
-    unreadable: bool = Field(description="The model does not know these letters; all scores are 0.")
+    unreadable: bool = Field(description="The model does not know these letters; there are no scores.")
     tokens: list[Token] | None = Field(default=None, description="With explain.")
 
 
@@ -94,6 +116,7 @@ class PredictResponse(BaseModel):
 
     model: ModelName
     results: list[Result]
+    never_given: list[str] = Field(description="Labels that no threshold makes as precise as asked for.")
 
 
 class Label(BaseModel):
@@ -142,6 +165,8 @@ class ModelResponse(ModelName):
     labels: list[Label]
     languages: list[LanguageInfo]
     limits: Limits
+    sentiment: bool = Field(description="Whether it says the sentiment of a text.")
+    strictness: bool = Field(description="Whether a precision or recall can be asked for.")
     card: str = Field(description="Markdown.")
 
 

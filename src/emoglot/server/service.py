@@ -12,17 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emoglot._version import __version__
+from emoglot.analysis import Analysis, TokenWeight
+from emoglot.arguments import check_languages
 from emoglot.encoders import EMBEDDED_MODEL
 from emoglot.errors import DataError, ModelError
-from emoglot.labels import names_where
 from emoglot.languages import list_languages
-from emoglot.model import Prediction, TokenWeight, load
+from emoglot.model import load
 from emoglot.persist import CARD_FILE, listed
 from emoglot.server.batcher import Batcher, Item
 from emoglot.server.metrics import Metrics
 from emoglot.server.schemas import Label, LanguageInfo, Limits, ModelResponse, PredictRequest
 from emoglot.server.settings import Settings
-from emoglot.thresholds import decide
+from emoglot.thresholds import NEVER, decide
 
 # Counting the tokens of more than this takes so long that other requests would feel it: a thread does it.
 _QUICK_CHARACTERS = 20_000
@@ -32,7 +33,7 @@ _QUICK_CHARACTERS = 20_000
 class Scored:
     """What the model says of a text."""
 
-    prediction: Prediction
+    analysis: Analysis  # of this text alone
     tokens: tuple[TokenWeight, ...] | None
 
 
@@ -80,12 +81,21 @@ class Service:
     async def predict(self, request: PredictRequest) -> dict[str, Any]:
         """Answer a request."""
         texts = request.all_texts()
-        thresholds = self._thresholds(request)
+        language = check_languages(request.language, len(texts))
+        assert not isinstance(language, list)
+        labels = self._model.labels_
+        if unknown := sorted(set(request.threshold) - set(labels)):
+            raise DataError(f"a threshold is for one of the labels {', '.join(labels)}, got {unknown[0]!r}")
+        strict = self._strict_thresholds(request)
         counts = await self._count_tokens(texts)
-        items = [Item(text, count, request.explain) for text, count in zip(texts, counts, strict=True)]
+        items = [Item(text, count, language, request.explain) for text, count in zip(texts, counts, strict=True)]
         scored = await self._batcher.submit(items)
-        results = [self._result(item, thresholds, request.top_k) for item in scored]
-        return {"model": {"name": self.name, "version": __version__}, "results": results}
+        never = [] if strict is None else [name for name, cut in zip(labels, strict, strict=True) if cut == NEVER]
+        return {
+            "model": {"name": self.name, "version": __version__},
+            "results": [self._result(item, strict, request) for item in scored],
+            "never_given": never,
+        }
 
     def describe(self) -> ModelResponse:
         """Say all that is known of the model."""
@@ -105,6 +115,8 @@ class Service:
             labels=[Label.of_name(*pair) for pair in zip(state.labels, listed(state.thresholds), strict=True)],
             languages=languages,
             limits=Limits(texts=settings.max_texts, characters=settings.max_characters, body_bytes=settings.max_body),
+            sentiment=bool(state.sentiment),
+            strictness=state.strictness is not None,
             card=card.read_text(encoding="utf-8") if card.is_file() else "",
         )
 
@@ -115,15 +127,11 @@ class Service:
             return None
         return dict(zip(state.labels, listed(thresholds), strict=True))
 
-    def _thresholds(self, request: PredictRequest) -> NDArray[np.float64]:
-        own = self._model.state.thresholds_for(request.language)
-        if not request.threshold:
-            return own
-        labels = self._model.labels_
-        unknown = sorted(set(request.threshold) - set(labels))
-        if unknown:
-            raise DataError(f"a threshold is for one of the labels {', '.join(labels)}, got {unknown[0]!r}")
-        return np.array([request.threshold.get(name, value) for name, value in zip(labels, own, strict=True)])
+    def _strict_thresholds(self, request: PredictRequest) -> NDArray[np.float64] | None:
+        """Return the thresholds for the precision or recall that was asked for."""
+        if request.precision is None and request.recall is None:
+            return None
+        return self._model.strictness.thresholds(request.precision, request.recall)
 
     async def _count_tokens(self, texts: Sequence[str]) -> list[int]:
         count = self._model.encoder.count_tokens
@@ -132,24 +140,23 @@ class Service:
         return [int(tokens) for tokens in counts]
 
     def _score(self, items: Sequence[Item]) -> list[Scored]:
-        predictions = self._model.predict([item.text for item in items])
+        analysis = self._model.analyse([item.text for item in items], [item.language for item in items])
         return [
-            Scored(prediction, self._model.explain(item.text) if item.explain else None)
-            for prediction, item in zip(predictions, items, strict=True)
+            Scored(analysis.take([row]), self._model.explain(item.text) if item.explain else None)
+            for row, item in enumerate(items)
         ]
 
-    def _result(self, scored: Scored, thresholds: NDArray[np.float64], top_k: int | None) -> dict[str, Any]:
-        prediction = scored.prediction
-        scores = np.array([list(prediction.scores.values())], dtype=np.float32)
-        single_label = self._model.config.single_label
-        chosen = decide(scores, thresholds, single_label=single_label)[0] & (not prediction.unreadable)
-        ranked = sorted(prediction.scores.items(), key=lambda item: -item[1])[:top_k] if top_k else ()
-        result = {
-            "labels": list(names_where(chosen, self._model.labels_)),
-            "scores": dict(ranked) or prediction.scores,
-            "truncated": prediction.truncated,
-            "unreadable": prediction.unreadable,
-        }
+    def _result(self, scored: Scored, strict: NDArray[np.float64] | None, request: PredictRequest) -> dict[str, Any]:
+        state, analysis = self._model.state, scored.analysis
+        own = state.thresholds_for(analysis.languages[0]) if strict is None else strict
+        cuts = [request.threshold.get(name, cut) for name, cut in zip(state.labels, own, strict=True)]
+        is_read = analysis.is_read[:, None]
+        chosen = decide(analysis.scores, np.array(cuts), single_label=state.config.single_label) & is_read
+        (prediction,) = analysis.predictions(chosen, state.labels)
+        result = asdict(prediction) | {"labels": list(prediction.labels)}
+        if request.top_k:
+            ranked = sorted(prediction.scores.items(), key=lambda item: -item[1])
+            result["scores"] = dict(ranked[: request.top_k])
         if scored.tokens is not None:
             result["tokens"] = [asdict(token) for token in scored.tokens]
         return result

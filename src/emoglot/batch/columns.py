@@ -1,0 +1,81 @@
+"""The columns that scoring adds to a file or frame: labels, scores, sentiment, language, and what was not read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emoglot.analysis import Analysis
+from emoglot.labels import names_where
+from emoglot.model import EmotionClassifier
+
+LABELS, SENTIMENT, SENTIMENT_SCORE, LANGUAGE = "labels", "sentiment", "sentiment_score", "language"
+TRUNCATED, UNREADABLE = "truncated", "unreadable"
+NAMES, SCORE, TEXT, FLAG = "names", "score", "text", "flag"  # what a column holds
+
+
+@dataclass(frozen=True)
+class Column:
+    """The name of a column, and what it holds."""
+
+    name: str
+    kind: str
+
+
+def added_columns(model: EmotionClassifier, prefix: str) -> tuple[Column, ...]:
+    """List what scoring with a model adds, in order."""
+    sentiment = [Column(SENTIMENT, TEXT), Column(SENTIMENT_SCORE, SCORE)] if model.state.sentiment else []
+    columns = [
+        Column(LABELS, NAMES),
+        *(Column(label, SCORE) for label in model.labels_),
+        *sentiment,
+        Column(LANGUAGE, TEXT),
+        Column(TRUNCATED, FLAG),
+        Column(UNREADABLE, FLAG),
+    ]
+    return tuple(Column(f"{prefix}{column.name}", column.kind) for column in columns)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The values of the added columns, row by row; scores are float32, NaN where nothing was read."""
+
+    values: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, analysis: Analysis, chosen: NDArray[np.bool_], labels: Sequence[str]) -> Scored:
+        """Make the values of an analysis and the labels chosen by it (texts, labels)."""
+        scores = np.where(analysis.is_read[:, None], analysis.scores, np.float32(np.nan))
+        sentiments = analysis.sentiments() if analysis.sentiment.shape[1] else None
+        names = [] if sentiments is None else [[one.name if one else None for one in sentiments]]
+        chances = [np.nan if one is None else one.score for one in sentiments or ()]
+        return cls(
+            (
+                [list(names_where(row, labels)) for row in chosen],
+                *scores.T,
+                *names,
+                *([] if sentiments is None else [np.array(chances, dtype=np.float32)]),
+                list(analysis.languages),
+                analysis.truncated.tolist(),
+                analysis.unreadable.tolist(),
+            )
+        )
+
+    def spread(self, rows: NDArray[np.intp], count: int) -> Scored:
+        """Return the values with their rows at these places among `count`, and nothing elsewhere."""
+        return Scored(tuple(_spread(values, rows, count) for values in self.values))
+
+
+def _spread(values: Any, rows: NDArray[np.intp], count: int) -> Any:
+    if isinstance(values, np.ndarray):
+        result = np.full(count, np.nan, dtype=np.float32)
+        result[rows] = values
+        return result
+    places: list[Any] = [None] * count
+    for row, value in zip(rows.tolist(), values, strict=True):
+        places[row] = value
+    return places
