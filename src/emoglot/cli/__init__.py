@@ -13,6 +13,7 @@ from emoglot import __version__
 from emoglot.cli import (
     calibrate,
     distill,
+    emotions,
     encoders,
     evaluate,
     export,
@@ -44,6 +45,7 @@ app.command("distill")(distill.distill)
 app.command("project")(project.project)
 app.command("export")(export.export)
 app.command("languages")(languages.languages)
+app.command("emotions")(emotions.emotions)
 app.command("reproduce")(reproduce.reproduce)
 app.command("tune")(tune.tune)
 app.command("serve")(serve.serve)

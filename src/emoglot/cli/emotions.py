@@ -1,0 +1,30 @@
+"""`emoglot emotions`: what the eleven emotions mean."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from emoglot.cli.output import console, note
+
+
+def emotions(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
+) -> None:
+    """Say what each emotion means, with examples."""
+    from emoglot.emotions import EMOTIONS
+
+    if as_json:
+        typer.echo(json.dumps([asdict(emotion) for emotion in EMOTIONS], ensure_ascii=False, indent=1))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("emotion", "what it means", "for example")
+    for emotion in EMOTIONS:
+        table.add_row(emotion.name, Text(emotion.definition), Text(emotion.examples[0]))
+    console().print(table)
+    note("docs/emotions.md has more: near misses, three languages, what a score means, what not to use it for")
