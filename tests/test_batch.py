@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import emoglot
+from emoglot.batch import scoring
 from emoglot.batch import source as source_module
 from emoglot.batch.formats import format_of
 from emoglot.batch.records import LONGEST_FIELD_IN_STREAM, csv_records
@@ -254,6 +255,13 @@ def test_no_rows_still_have_a_header(model_folder, local, tmp_path):
         found = parquet.read_table(tmp_path / f"{name}.parquet")
         assert found.num_rows == 0
         assert found.column_names == [*columns, *added]
+
+
+def test_a_worker_starts_where_processes_can_not_be_pinned(model_folder, monkeypatch):
+    """macOS and Windows lack the function."""
+    monkeypatch.delattr(os, "sched_setaffinity")
+    monkeypatch.setattr(scoring, "worker_number", lambda: 0)
+    assert scoring._prepare(Model(model_folder, None, None, None)).predict(["a"])
 
 
 def test_several_processes_give_the_same_file(model_folder, tmp_path):

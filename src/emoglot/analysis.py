@@ -59,7 +59,8 @@ class Analysis:
     is_read: NDArray[np.bool_]  # (texts,); not so for an empty or unreadable text
     unreadable: NDArray[np.bool_]  # (texts,)
     truncated: NDArray[np.bool_]  # (texts,)
-    languages: tuple[str | None, ...]
+    languages: tuple[str | None, ...]  # named, or recognised; None where it is unknown
+    is_sure: NDArray[np.bool_]  # (texts,); whether the language was named or recognised with confidence
 
     def __len__(self) -> int:
         return len(self.languages)
@@ -74,7 +75,12 @@ class Analysis:
             self.unreadable[index],
             self.truncated[index],
             tuple(self.languages[row] for row in rows),
+            self.is_sure[index],
         )
+
+    def sure_languages(self) -> list[str | None]:
+        """Return the languages whose thresholds can be used; None for those for any text."""
+        return [code if sure else None for code, sure in zip(self.languages, self.is_sure.tolist(), strict=True)]
 
     def sentiments(self) -> list[Sentiment | None]:
         """Return the sentiment of every text."""

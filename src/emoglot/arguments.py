@@ -10,6 +10,9 @@ import numpy as np
 from emoglot.data.dataset import NO_LANGUAGE, Dataset
 from emoglot.errors import DataError
 from emoglot.labels import SEMEVAL_LABELS, check_names, is_array_like, label_names, to_targets
+from emoglot.language.names import resolve_language
+
+ANY = "any"  # instead of a language: the thresholds for any text
 
 
 def check_texts(texts: Iterable[str]) -> Sequence[str]:
@@ -26,15 +29,19 @@ def check_texts(texts: Iterable[str]) -> Sequence[str]:
 
 
 def check_languages(language: str | Sequence[str | None] | None, count: int) -> str | list[str | None] | None:
-    """Give one code for all texts, or one for each; None where it is missing, in the way of any data frame."""
+    """Return one code for all texts, or one for each; None where it is missing, in the way of any data frame."""
     if language is None or isinstance(language, str):
-        return language
+        return _code(language)
     codes = [None if is_missing(code) else code for code in language]
     if len(codes) != count:
         raise DataError(f"language is one code, or one for each text, got {len(codes)} for {count} texts")
     if strange := [code for code in codes if not isinstance(code, str | None)]:
         raise DataError(f"a language is a code such as 'en', got {strange[0]!r}")
-    return codes
+    return [_code(code) for code in codes]
+
+
+def _code(language: str | None) -> str | None:
+    return language if language in (None, ANY) else resolve_language(language)
 
 
 def is_missing(value: Any) -> bool:

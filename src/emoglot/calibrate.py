@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from emoglot.arguments import ANY
 from emoglot.data.dataset import NO_LANGUAGE, Dataset
 from emoglot.errors import DataError
 from emoglot.labels import UNKNOWN, Targets
@@ -48,7 +49,7 @@ def calibrate(
     rows = data.with_labels(model.labels_).annotated()
     if not len(rows):
         raise DataError(f"no row is annotated with any of the model's labels ({', '.join(model.labels_)})")
-    state, analysis = model.state, model.analyse(rows.texts)
+    state, analysis = model.state, model.analyse(rows.texts, ANY)
     # The scores of a text that the model can't read say nothing about where a threshold should be.
     readable = np.flatnonzero(analysis.is_read)
     chooser = _Chooser(rows.select(readable), analysis.scores[readable], state, least_precision)

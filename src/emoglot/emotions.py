@@ -55,13 +55,21 @@ EMOTIONS = (
     Emotion(
         "optimism",
         "Hope, and confidence that things will turn out well.",
-        ("Things will get better, I just know it.", "¡Sí se puede, todo saldrá bien!", "Ich bin sicher, alles wird gut."),
+        (
+            "Things will get better, I just know it.",
+            "¡Sí se puede, todo saldrá bien!",
+            "Ich bin sicher, alles wird gut.",
+        ),
         ("It may rain tomorrow.", "Espero el autobús.", "Hoffentlich nicht."),
     ),
     Emotion(
         "pessimism",
         "Hopelessness, and the belief that things will turn out badly.",
-        ("It's no use, nothing will ever change.", "Todo va a salir mal, como siempre.", "Es hat doch alles keinen Sinn."),
+        (
+            "It's no use, nothing will ever change.",
+            "Todo va a salir mal, como siempre.",
+            "Es hat doch alles keinen Sinn.",
+        ),
         ("The glass is half empty.", "Mañana bajan las temperaturas.", "Das Experiment ist gescheitert."),
     ),
     Emotion(

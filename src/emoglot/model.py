@@ -191,8 +191,10 @@ class EmotionClassifier:
     ) -> list[Prediction]:
         """Return the labels of every text, possibly none, with scores, sentiment and language.
 
-        `language` is that of all texts, or one for each. With `precision=0.8` a label is given from the lowest
-        threshold that was right so often on validation data, with `recall=0.8` from the highest that found so many.
+        `language` is that of all texts, or one for each, by code or name; where none is given, it is recognised, and
+        "any" turns that off. A language's own thresholds are used where the model has them. With `precision=0.8` a
+        label is given from the lowest threshold that was right so often on validation data, with `recall=0.8` from the
+        highest that found so many.
         """
         analysis = self.analyse(texts, language)
         chosen = self.choose(analysis, precision=precision, recall=recall)
@@ -201,18 +203,17 @@ class EmotionClassifier:
     def analyse(self, texts: Iterable[str], language: str | Sequence[str | None] | None = None) -> Analysis:
         """Return scores, sentiment, languages and what could not be read, as arrays: what `predict` is made of."""
         texts = check_texts(texts)
-        codes = check_languages(language, len(texts))
-        languages = tuple(codes) if isinstance(codes, list) else (codes,) * len(texts)
+        languages, is_sure = recognise(texts, check_languages(language, len(texts)))
         scored = [Scored.empty(len(self.labels_), len(self.state.sentiment)), *self._score(texts)]
         columns = {name: np.concatenate([getattr(part, name) for part in scored]) for name in Scored.columns()}
-        return Analysis(**columns, languages=languages)
+        return Analysis(**columns, languages=languages, is_sure=is_sure)
 
     def choose(
         self, analysis: Analysis, *, precision: float | None = None, recall: float | None = None
     ) -> NDArray[np.bool_]:
         """Choose the labels (texts, labels) that an analysis amounts to."""
         if precision is None and recall is None:
-            return self.decide(analysis.scores, analysis.languages)
+            return self.decide(analysis.scores, analysis.sure_languages())
         thresholds = self.strictness.thresholds(precision, recall)
         return decide(analysis.scores, thresholds, single_label=self.state.config.single_label)
 

@@ -92,6 +92,7 @@ def default_jobs() -> int:
 def _prepare(model: Model) -> EmotionClassifier:
     """Load the model in a worker that keeps to cores of its own."""
     first = worker_number() * THREADS
-    if own := available_cores()[first : first + THREADS]:
+    own = available_cores()[first : first + THREADS]
+    if own and hasattr(os, "sched_setaffinity"):  # only Linux has it
         os.sched_setaffinity(0, own)
     return model.load()

@@ -23,7 +23,7 @@ from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from emoglot._version import __version__
-from emoglot.errors import DataError
+from emoglot.errors import DataError, ModelError, UsageError
 from emoglot.server.batcher import QueueFullError
 from emoglot.server.metrics import Metrics
 from emoglot.server.protocol import GONE, MAX_HEADERS, MAX_SECONDS
@@ -142,6 +142,10 @@ def _add_api(app: FastAPI) -> None:
             raise _busy("the answer took too long: ask again later, or for fewer texts") from None
         except DataError as error:
             raise _invalid(["threshold"], str(error)) from error
+        except UsageError as error:
+            raise _invalid(["language"], str(error)) from error
+        except ModelError as error:  # a model without a table of precision and recall
+            raise _invalid(["recall" if asked.precision is None else "precision"], str(error)) from error
         return Response(to_json(answer), media_type="application/json")
 
     # FastAPI describes it, but Starlette calls it: its own way there is several layers longer.

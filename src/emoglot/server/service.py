@@ -148,7 +148,7 @@ class Service:
 
     def _result(self, scored: Scored, strict: NDArray[np.float64] | None, request: PredictRequest) -> dict[str, Any]:
         state, analysis = self._model.state, scored.analysis
-        own = state.thresholds_for(analysis.languages[0]) if strict is None else strict
+        own = state.thresholds_for(analysis.sure_languages()[0]) if strict is None else strict
         cuts = [request.threshold.get(name, cut) for name, cut in zip(state.labels, own, strict=True)]
         is_read = analysis.is_read[:, None]
         chosen = decide(analysis.scores, np.array(cuts), single_label=state.config.single_label) & is_read
