@@ -18,7 +18,7 @@ LAYERS = [
     {"_version", "errors", "labels", "config", "files", "workers", "lanes"},
     {"text", "metrics", "thresholds", "loss", "calibration"},
     {"data", "encoders"},
-    {"parallel", "recipe", "arguments"},
+    {"parallel", "recipe", "arguments", "language"},
     {"features", "head", "wide", "checkpoint"},
     {"graph", "runtime", "trainer"},
     {"train", "finetune"},

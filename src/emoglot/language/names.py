@@ -16,7 +16,17 @@ NAMES_FILE = Path(__file__).with_name("names.tsv")
 PRIVATE_USE = "-x-"  # of BCP 47: what follows is agreed between user and model, such as a domain
 UNDETERMINED = "und"
 # Codes that ISO 639 and its macrolanguages keep apart, and this package does not.
-_SAME = {"nb": "no", "nn": "no", "fil": "tl", "tw": "ak", "fat": "ak", "yue": "zh", "wuu": "zh", "sh": "sr", "cnr": "sr"}
+_SAME = {
+    "nb": "no",
+    "nn": "no",
+    "fil": "tl",
+    "tw": "ak",
+    "fat": "ak",
+    "yue": "zh",
+    "wuu": "zh",
+    "sh": "sr",
+    "cnr": "sr",
+}
 _SAME |= dict.fromkeys(("acm", "aeb", "afb", "ajp", "apc", "ars"), "ar")
 # Codes of ISO 639 that mean several languages, none, or one that has no code; and those left to private agreement.
 _NO_LANGUAGE = re.compile("mul|mis|zxx|q[a-t][a-z]|x-.*")
@@ -40,13 +50,14 @@ def resolve_language(name: str) -> str:
 
 def _by_code(tag: str) -> str | None:
     """Return our code for a tag of BCP 47, None if there is no such language."""
-    from langcodes import Language, LanguageTagError, standardize_tag
+    from langcodes import Language, standardize_tag
+    from langcodes.tag_parser import LanguageTagError
 
     try:
         parsed = Language.get(tag)
     except LanguageTagError:
         return None
-    language = (parsed.extlangs or [parsed.language])[0]
+    language = parsed.extlangs[0] if parsed.extlangs else parsed.language
     if language is None or not parsed.is_valid() or _NO_LANGUAGE.fullmatch(language):
         return None
     regional = f"{language}-{parsed.territory}"
