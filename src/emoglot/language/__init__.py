@@ -1,0 +1,1 @@
+"""Languages of texts: what users call them, and which one a text is written in."""
