@@ -23,6 +23,7 @@ from emoglot.encoders.store import cache_folder
 from emoglot.errors import DataError, EncoderError, MissingExtraError, ModelError, UsageError
 from emoglot.features import FeatureCache, Progress
 from emoglot.labels import check_names
+from emoglot.language.recognise import recognise
 from emoglot.persist import ModelState
 from emoglot.scorer import Scored, Scorer, own_spans
 from emoglot.strictness import Strictness
