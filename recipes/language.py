@@ -163,9 +163,11 @@ def known_ids(examples: Examples, ngrams: NDArray[np.int64]) -> Examples:
     return Examples(ids[known].astype(np.uint32), firsts, examples.classes)
 
 
-def train(examples: Examples, classes: list[tuple[str, str]], rng: np.random.Generator) -> tuple[Any, Any]:
+def train(examples: Examples, classes: list[tuple[str, str]]) -> tuple[Any, Any]:
     """Learn the vectors of the n-grams and the layer on them."""
     torch.manual_seed(0)
+    torch.set_num_threads(1)  # sums in one order, so that the same texts give the same weights
+    rng = np.random.default_rng(0)
     vectors = torch.nn.EmbeddingBag(BUCKETS, DIMENSIONS, mode="sum")
     torch.nn.init.uniform_(vectors.weight, -0.1, 0.1)
     layer = torch.nn.Linear(DIMENSIONS, len(classes))
@@ -256,7 +258,7 @@ def build(texts: Texts, out: Path) -> None:
     ngrams = choose_ngrams(examples, classes, BUCKETS)
     examples = known_ids(examples, ngrams)
     print(f"{len(examples.keys)} n-grams are known", flush=True)
-    model = quantise(*train(examples, classes, rng), ngrams, classes)
+    model = quantise(*train(examples, classes), ngrams, classes)
     temperature = fit_temperature(model, to_posts(texts.measured_posts, HELD_OUT_POSTS, seed=1))
     print(f"temperature {temperature:.2f}")
     save_identifier(with_priors(model.cooled(temperature)), out)

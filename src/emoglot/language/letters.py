@@ -145,7 +145,8 @@ def _main_scripts(script_of: NDArray[np.int64], owners: NDArray[np.int64], count
     is_japanese = (ideographs > 0) & (weights[:, _KANA] >= LEAST_KANA * ideographs)
     weights[:, _KANA] = np.where(is_japanese, ideographs, 0)
     weights[:, _HAN] = np.where(is_japanese, 0, ideographs)
-    return weights.argmax(axis=1).astype(np.int64)
+    found: NDArray[np.int64] = weights.argmax(axis=1)
+    return found
 
 
 def _is_superfluous(codes: NDArray[np.uint32], owners: NDArray[np.int64]) -> NDArray[np.bool_]:
