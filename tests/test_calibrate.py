@@ -175,21 +175,30 @@ def test_thresholds_are_saved_and_loaded_unchanged(trained, tmp_path):
 def test_a_language_falls_back_to_its_wider_code_and_then_to_all(trained):
     model = with_thresholds(trained, pt=NOTHING, **{"pt-BR": EVERYTHING})
     (plain,) = trained.predict(["so happy"])
-    expected = {"pt-BR": LABELS, "pt": (), "pt-PT": (), "de": plain.labels, "": plain.labels, None: plain.labels}
+    expected = {"pt-BR": LABELS, "pt": (), "pt-PT": (), "de": plain.labels, None: plain.labels}
     for language, labels in expected.items():
-        assert model.predict(["so happy"], language)[0].labels == labels
+        assert model.predict(["so happy"], language or "any")[0].labels == labels
         scores = model.predict_proba(["so happy"])
         assert model.decide(scores, language)[0].tolist() == [name in labels for name in LABELS]
 
 
 def test_each_text_is_cut_by_the_thresholds_of_its_own_language(trained, monkeypatch):
     monkeypatch.setattr("emoglot.scorer.CHUNK", 2)
-    model = with_thresholds(trained, xa=EVERYTHING, xb=NOTHING)
-    found = model.predict(["so happy"] * 5, ["xa", "xb", "xb", "xa", "xa"])
+    model = with_thresholds(trained, sw=EVERYTHING, ha=NOTHING)
+    found = model.predict(["so happy"] * 5, ["sw", "ha", "Hausa", "swa", "Kiswahili"])
     assert [prediction.labels for prediction in found] == [LABELS, (), (), LABELS, LABELS]
     assert model.predict([], []) == []
     with pytest.raises(DataError, match="one for each text, got 1 for 2 texts"):
-        model.predict(["so happy"] * 2, ["xa"])
+        model.predict(["so happy"] * 2, ["sw"])
+
+
+def test_thresholds_of_a_recognised_language_are_used_if_it_is_sure(trained, data):
+    model = with_thresholds(trained, en=EVERYTHING, es=NOTHING)
+    english, spanish = "I am so happy that you could come to see us today", "Estoy muy contento de que hayas venido hoy"
+    found = model.predict([english, spanish, english], [None, None, "any"])
+    assert [prediction.language for prediction in found] == ["en", "es", None]
+    assert [prediction.labels for prediction in found[:2]] == [LABELS, ()]
+    assert found[2].labels == trained.predict([english], "any")[0].labels
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ class EmotionClassifier:
     def decide(
         self, scores: NDArray[np.float32], language: str | Sequence[str | None] | None = None
     ) -> NDArray[np.bool_]:
-        """Choose the labels (texts, labels) that scores amount to, as `predict` does."""
+        """Choose the labels (texts, labels) that scores amount to in a language, or one for each text, by code."""
         thresholds = self._thresholds_of(language, len(scores))
         return decide(scores, thresholds, single_label=self.config.single_label)
 
@@ -265,11 +265,10 @@ class EmotionClassifier:
     def _thresholds_of(self, language: str | Sequence[str | None] | None, count: int) -> NDArray[np.float64]:
         """Give the thresholds for every text (texts, labels)."""
         state = self._trained_state()
-        codes = check_languages(language, count)
-        if not isinstance(codes, list):
-            return np.broadcast_to(state.thresholds_for(codes), (count, len(state.labels)))
-        by_language = {code: state.thresholds_for(code) for code in set(codes)}
-        return np.array([by_language[code] for code in codes]).reshape(count, len(state.labels))
+        if language is None or isinstance(language, str):
+            return np.broadcast_to(state.thresholds_for(language), (count, len(state.labels)))
+        by_language = {code: state.thresholds_for(code) for code in set(language)}
+        return np.array([by_language[code] for code in language]).reshape(count, len(state.labels))
 
     def _trained_state(self) -> ModelState:
         if self._state is None:

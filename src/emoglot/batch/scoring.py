@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from emoglot.analysis import Analysis
 from emoglot.arguments import check_languages
 from emoglot.batch.columns import Scored
+from emoglot.errors import UsageError
 from emoglot.lanes import available_cores, in_order
+from emoglot.language.names import resolve_language
 from emoglot.model import EmotionClassifier, load
 from emoglot.workers import worker_number, worker_pool
 
@@ -40,7 +42,15 @@ class Model:
         """Return the language of all texts, or of each; None where it is to be recognised."""
         if self.language_column is None:
             return self.language
-        return [code if code and isinstance(code, str) else None for code in window.column(self.language_column)]
+        return [_code_in(cell) for cell in window.column(self.language_column)]
+
+
+def _code_in(cell: Any) -> str | None:
+    """Return the language that a cell names; what names none, such as the "qme" of Twitter, is as good as nothing."""
+    try:
+        return resolve_language(cell) if cell and isinstance(cell, str) else None
+    except UsageError:
+        return None
 
 
 def analyse_once(
