@@ -19,6 +19,7 @@ from emoglot.cli import (
     languages,
     predict,
     project,
+    report,
     reproduce,
     score,
     serve,
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.command("predict")(predict.predict)
 app.command("score")(score.score)
+app.command("report")(report.report)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("calibrate")(calibrate.calibrate)
