@@ -128,6 +128,11 @@ def test_a_prefix_is_found_or_given(tmp_path, scored):
     assert summary_of(prefixed) == summary_of(prefixed, prefix="emo_") == summary_of(scored)
 
 
+def test_columns_that_the_file_had_before_are_not_taken_for_ours(tmp_path, scored):
+    rows = [{"joy": 1, "anger": 0, "fear": 0, "labels": "joy", **row} for row in records("emo_")]
+    assert summary_of(write(tmp_path / "a.parquet", rows)) == summary_of(scored)
+
+
 def test_labels_of_another_model_are_found_by_their_names_in_rows(tmp_path):
     rows = [{"text": "a", "labels": ["boredom"], "boredom": 0.9}, {"text": "b", "labels": [], "boredom": 0.1}]
     path = write(tmp_path / "other.parquet", rows)

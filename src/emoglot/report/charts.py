@@ -16,7 +16,7 @@ _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _MOST_TICKS = 5
 _BAR_ROW, _BAR_HEIGHT = 44, 14
 _LINE_WIDTH, _LINE_HEIGHT = 300, 140
-_DOT_WIDTH, _DOT_ROW, _DOT_NAMES = 340, 22, 118
+_DOT_WIDTH, _DOT_ROW, _DOT_NAMES = 300, 21, 108
 _SHOWN_NAME = 16  # characters of a group beside its dot
 _MOST_DOTS_ON_LINE = 31
 
@@ -62,7 +62,8 @@ def _ticks(top: float, step: float) -> list[float]:
 
 
 def _tick_name(value: float, step: float) -> str:
-    digits = 0 if 100 * step >= 0.999 and abs(100 * step - round(100 * step)) < 1e-9 else 1
+    is_whole = abs(100 * step - round(100 * step)) < 1e-9 or value == 0
+    digits = 0 if is_whole else 1 if step >= 0.001 else 2
     return f"{100 * value:.{digits}f} %"
 
 
@@ -124,7 +125,7 @@ def line(label: str, index: int, timeline: Timeline) -> str:
     for tick in (0.0, *_ticks(top, step)[-1:]):
         parts.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
         parts.append(f'<text class="tick" x="{left - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">')
-        parts.append(f"{_tick_name(tick, top)}</text>")
+        parts.append(f"{_tick_name(tick, tick)}</text>")
     for run in _runs(shares):
         path = [(x(place), share) for place, share in run]
         edges = [f"{at:.1f},{y(share.high):.1f}" for at, share in path]
@@ -174,7 +175,7 @@ def dots(label: str, index: int, groups: Sequence[Cell], overall: Share) -> str:
     for tick in (0.0, *_ticks(top, step)[-1:]):
         parts.append(f'<line class="grid" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="2" y2="{lower}"/>')
         parts.append(f'<text class="tick" x="{x(tick):.1f}" y="{lower + 15}" text-anchor="middle">')
-        parts.append(f"{_tick_name(tick, top)}</text>")
+        parts.append(f"{_tick_name(tick, tick)}</text>")
     at = f"{x(overall.value):.1f}"
     parts.append(f'<line class="overall" x1="{at}" x2="{at}" y1="2" y2="{lower}"/>')
     for row, (group, share) in enumerate(zip(groups, shares, strict=True)):

@@ -65,7 +65,8 @@ def _languages_found(report: Report) -> str:
         f"{charts.percent(weak / total)} of the texts are in languages in which the model is weak or was not measured."
     )
     values = table("Languages found in the file", header, rows[:_SHOWN_LANGUAGES], frozenset({1, 2, 3, 4}))
-    return f"{paragraph(told, 'warning' if weak else '')}{values}{more}"
+    warning = paragraph(told, "warning") if weak else ""
+    return f"{warning}{values}{more}"
 
 
 def _languages_known(report: Report) -> str:

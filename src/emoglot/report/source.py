@@ -103,16 +103,20 @@ def _scan_json(
 def _find_labels(
     path: Path, frame: pl.LazyFrame, names: Sequence[str], prefix: str | None, known: Sequence[str]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the prefix and the labels: of those known, or named in the first rows, the ones with a column."""
-    ends = sorted((name for name in names if name.endswith(LABELS)), key=len)
-    prefixes = [name.removesuffix(LABELS) for name in ends] if prefix is None else [prefix]
-    for candidate in prefixes:
-        if f"{candidate}{LABELS}" not in names:
-            continue
+    """Return the prefix and the labels: of those known, or named in the first rows, the ones with a column.
+
+    Of several prefixes, the one with most labels is ours, and of equals the longest: `emoglot score` is given one where
+    the file has such columns already.
+    """
+    ends = [name.removesuffix(LABELS) for name in names if name.endswith(LABELS)]
+    found = []
+    for candidate in ends if prefix is None else [prefix] if prefix in ends else []:
         seen = {*known, *_labels_in(frame, f"{candidate}{LABELS}")}
         own = (name.removeprefix(candidate) for name in names if name.startswith(candidate))
-        if labels := tuple(name for name in own if name in seen):
-            return candidate, labels
+        found.append((candidate, tuple(name for name in own if name in seen)))
+    best = max(found, key=lambda one: (len(one[1]), len(one[0])), default=None)
+    if best and best[1]:
+        return best
     looked_for = f"{prefix or ''}{LABELS}"
     raise DataError(
         f"{path} is not a scored file: it needs a column {looked_for!r} and a column of scores for each label, such as "
@@ -195,7 +199,9 @@ def _others(path: Path, frame: pl.LazyFrame, schema: pl.Schema, used: dict[str, 
     plain = (GROUP, LANGUAGE, SENTIMENT)
     columns = [_plain(used[key]).alias(key) for key in plain if key in used]
     if TEXT_COLUMN in used:
-        columns.append(pl.col(used[TEXT_COLUMN]).cast(pl.String).str.slice(0, LONGEST_TEXT).alias(TEXT_COLUMN))
+        columns.append(
+            pl.col(used[TEXT_COLUMN]).cast(pl.String, strict=False).str.slice(0, LONGEST_TEXT).alias(TEXT_COLUMN)
+        )
     if CLUSTER in used:
         columns.append((_plain(used[CLUSTER]).hash(seed=0) % CLUSTERS).cast(pl.UInt32).alias(CLUSTER))
     if TIME in used:

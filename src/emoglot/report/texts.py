@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,8 +47,8 @@ class Texts:
     examples: tuple[tuple[Example, ...], ...]
 
 
-def read_texts(scored: Scored, languages: Sequence[str]) -> Texts:
-    """Read all texts once. Words are compared within a language, where one of these is known, else among all."""
+def read_texts(scored: Scored, languages: Sequence[str], on_batch: Callable[[int], None] = lambda rows: None) -> Texts:
+    """Read all texts once; words are compared within each of these languages, or among all texts if there are none."""
     vocabulary = _Vocabulary(scored)
     galleries = [_Gallery(index) for index in range(len(scored.labels))]
     language = pl.col(LANGUAGE) if LANGUAGE in scored.columns else pl.lit(None, pl.String).alias(LANGUAGE)
@@ -63,6 +63,7 @@ def read_texts(scored: Scored, languages: Sequence[str]) -> Texts:
         vocabulary.add(
             batch.filter(known) if languages else batch.with_columns(pl.lit(None, pl.String).alias(LANGUAGE))
         )
+        on_batch(len(batch))
     return Texts(vocabulary.counts(), tuple(gallery.examples() for gallery in galleries))
 
 
@@ -81,7 +82,7 @@ def tokens(batch: pl.DataFrame, carried: Sequence[str]) -> pl.DataFrame:
 
 
 def _grams(length: int) -> pl.Expr:
-    """Cut runs of characters into overlapping pieces: from the first on, from the second, …; leave a short run whole."""
+    """Cut runs of characters into overlapping pieces, from the first on, from the second, …; leave short runs whole."""
     piece = f"(?:{_CHARACTER}){{{length}}}"
     starts = [pl.col(_WORD).str.replace(f"^(?:{_CHARACTER}){{{skipped}}}", "") for skipped in range(length)]
     pieces = pl.concat_list([start.str.extract_all(piece) for start in starts])
