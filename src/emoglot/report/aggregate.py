@@ -237,8 +237,8 @@ def _groups(table: pl.DataFrame, groups: Sequence[tuple[str, int]]) -> tuple[Cel
 
 
 def _timeline(table: pl.DataFrame, span: Span, unit: Unit, rows: Rows) -> Timeline:
-    known = table[_KEY].drop_nulls()
-    starts = pl.datetime_range(known.min(), known.max(), unit.every, eager=True).to_list()
+    every = pl.datetime_range(pl.col(_KEY).min(), pl.col(_KEY).max(), unit.every)
+    starts = table.select(every).to_series().to_list()
     names = [name_of(start, unit) for start in starts]
     cells = _shares(table, starts, names)
     outside = rows.readable - sum(cell.texts for cell in cells)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -200,19 +201,18 @@ def words(report: Report) -> Section | None:
         told += " Words are compared with others of the same language."
     if counts.missed:
         told += f" Words in fewer than about {number(counts.missed)} texts may be missing."
-    found = [card(label, charts.colour_of(label), _words(counts, index)) for index, label in report.carried()]
-    return Section(
-        "words",
-        "Words",
-        "Words that stand out",
-        f"{paragraph(told)}{paragraph(_HOW_WORDS_ARE_FOUND, 'note')}{cards(found)}",
-    )
+    found = [(label, standing_out(counts, index)) for index, label in report.carried()]
+    silent = ", ".join(label for label, listed in found if not listed)
+    content = [
+        paragraph(told),
+        paragraph(_HOW_WORDS_ARE_FOUND, "note"),
+        paragraph(f"No word stands out clearly for: {silent}.", "note") if silent else "",
+        cards([card(label, charts.colour_of(label), _words(listed, counts)) for label, listed in found if listed]),
+    ]
+    return Section("words", "Words", "Words that stand out", "".join(content))
 
 
-def _words(counts: WordCounts, label: int) -> str:
-    found = standing_out(counts, label)
-    if not found:
-        return paragraph("No word stands out clearly.", "note")
+def _words(found: Sequence[Word], counts: WordCounts) -> str:
     with_language = len({language for language in counts.languages if language}) > 1
     return f'<ul class="words">{"".join(_word(word, found[0].z, with_language) for word in found)}</ul>'
 
@@ -244,5 +244,5 @@ def _example(example: Example) -> str:
     text = escape(shortened(example.text))
     return (
         f'<li><blockquote dir="auto"{language_attribute(example.language)}>{text}</blockquote>'
-        f'<span class="about">score {example.score:.3f}{language}</span></li>'
+        f'<span class="about">score {example.score:.2f}{language}</span></li>'
     )
