@@ -127,20 +127,24 @@ def line(label: str, index: int, timeline: Timeline) -> str:
         parts.append(f'<text class="tick" x="{left - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">')
         parts.append(f"{_tick_name(tick, tick)}</text>")
     for run in _runs(shares):
-        path = [(x(place), share) for place, share in run]
-        edges = [f"{at:.1f},{y(share.high):.1f}" for at, share in path]
-        edges += [f"{at:.1f},{y(share.low):.1f}" for at, share in reversed(path)]
-        points = " ".join(f"{at:.1f},{y(share.value):.1f}" for at, share in path)
-        parts.append(f'<polygon class="band {colour_of(label)}" points="{" ".join(edges)}"/>')
-        parts.append(f'<polyline class="line" points="{points}"/>')
-        if len(shares) <= _MOST_DOTS_ON_LINE or len(run) == 1:
-            parts += [f'<circle class="point" cx="{at:.1f}" cy="{y(share.value):.1f}" r="2.2"/>' for at, share in path]
+        path = [(x(place), y(share.low), y(share.value), y(share.high)) for place, share in run]
+        parts += _curve(path, colour_of(label), with_points=len(shares) <= _MOST_DOTS_ON_LINE or len(run) == 1)
     first, last = timeline.names[0], timeline.names[-1]
     parts.append(f'<text class="tick" x="{left}" y="{_LINE_HEIGHT - 6}">{escape(first)}</text>')
     if last != first:
         parts.append(f'<text class="tick" x="{right}" y="{_LINE_HEIGHT - 6}" text-anchor="end">{escape(last)}</text>')
     size = f'viewBox="0 0 {_LINE_WIDTH} {_LINE_HEIGHT}"'
     return _svg("lines", size, f"{label} over time", _told_over_time(shares, timeline.names), parts)
+
+
+def _curve(path: Sequence[tuple[float, float, float, float]], colour: str, *, with_points: bool) -> list[str]:
+    """Draw a line in its band through places (x, and y of the low end, the share and the high end)."""
+    edges = [f"{x:.1f},{high:.1f}" for x, _, _, high in path] + [f"{x:.1f},{low:.1f}" for x, low, _, _ in path[::-1]]
+    middle = " ".join(f"{x:.1f},{y:.1f}" for x, _, y, _ in path)
+    parts = [f'<polygon class="band {colour}" points="{" ".join(edges)}"/><polyline class="line" points="{middle}"/>']
+    if with_points:
+        parts += [f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="2.2"/>' for x, _, y, _ in path]
+    return parts
 
 
 def _runs(shares: Sequence[Share | None]) -> list[list[tuple[int, Share]]]:

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+import polars as pl
+
 from emoglot.batch.formats import JSONL, PARQUET, TEXT, check_readable, delimiter_of, format_of
 from emoglot.batch.frame import LABELS
-from emoglot.errors import DataError, MissingExtraError, UsageError
+from emoglot.errors import DataError, UsageError
 from emoglot.labels import SEMEVAL_LABELS
 from emoglot.report.options import Options
 from emoglot.report.times import as_moment
-
-try:
-    import polars as pl
-except ImportError as error:
-    raise MissingExtraError("polars", "report", "a report") from error
 
 TEXT_COLUMN, TIME, GROUP, CLUSTER, LANGUAGE, SENTIMENT = "text", "time", "group", "cluster", "language", "sentiment"
 IS_SCORED, IS_READABLE, IS_TRUNCATED = "is_scored", "is_readable", "is_truncated"
