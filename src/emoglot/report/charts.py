@@ -40,7 +40,7 @@ def percent(value: float) -> str:
 
 def interval(share: Share) -> str:
     """Return the interval of a share, in percent."""
-    digits = 1 if share.high >= 0.001 else 3
+    digits = 1 if share.high >= 0.001 else 2
     return f"{100 * share.low:.{digits}f}–{100 * share.high:.{digits}f}"
 
 

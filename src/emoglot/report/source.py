@@ -24,6 +24,13 @@ CLUSTERS = 1000  # into which authors, threads, … are hashed; many enough for 
 _SAMPLE_ROWS = 10_000
 _SHOWN_COLUMNS = 12
 _TRUE = ("true", "1", "yes")
+_OPTIONS = {
+    TEXT_COLUMN: "--text-column, or --no-texts to do without",
+    TIME: "--time",
+    GROUP: "--group",
+    CLUSTER: "--cluster",
+    LANGUAGE: "--language-column",
+}
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,6 @@ class Scored:
     frame: pl.LazyFrame
     labels: tuple[str, ...]
     columns: frozenset[str]
-    has_unreadable_flag: bool
 
     def given(self) -> list[str]:
         """Return the names of the columns that say whether a row carries a label."""
@@ -89,8 +95,8 @@ def _scan(path: Path, kind: str) -> pl.LazyFrame:
 def _scan_json(
     path: Path, inferred: pl.LazyFrame, prefix: str, labels: Sequence[str], used: dict[str, str]
 ) -> pl.LazyFrame:
-    """Read JSON lines with types that suit every row, where the first rows can mislead: no labels, whole numbers."""
-    schema = dict(inferred.collect_schema())
+    """Read only the columns we use, as types that suit every row: the first rows may have no labels or whole numbers."""
+    schema = {name: kind for name, kind in inferred.collect_schema().items() if name in used.values()}
     numbers = {f"{prefix}{label}": pl.Float64() for label in labels}
     plain = {name: pl.String() for key, name in used.items() if key in (TEXT_COLUMN, GROUP, CLUSTER, LANGUAGE)}
     lists = {f"{prefix}{LABELS}": pl.List(pl.String)}
@@ -151,9 +157,8 @@ def _used_columns(path: Path, names: Sequence[str], prefix: str, options: Option
 
 def _missing(path: Path, key: str, name: str, names: Sequence[str]) -> str:
     near = get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {_listed(names)}"
-    option = "--text-column, or --no-texts to do without" if key == TEXT_COLUMN else f"--{key}"
-    return f"{path} has no column {name!r}: {hint} Give another {option}"
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {_listed(names)}."
+    return f"{path} has no column {name!r}: {hint} Give another {_OPTIONS[key]}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -179,7 +184,7 @@ def _renamed(path: Path, frame: pl.LazyFrame, prefix: str, labels: tuple[str, ..
         *_others(path, frame, schema, used),
     ]
     found = frozenset(key for key in used if key not in ("unreadable", "truncated"))
-    return Scored(frame.select(columns), labels, found, flag is not None)
+    return Scored(frame.select(columns), labels, found)
 
 
 def _given(column: str, kind: pl.DataType, labels: Sequence[str], is_readable: pl.Expr) -> list[pl.Expr]:

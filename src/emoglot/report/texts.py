@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from emoglot.report.source import IS_READABLE, LANGUAGE, TEXT_COLUMN, Scored, given, score
-from emoglot.report.words import WordCounts
+from emoglot.report.words import LEAST_TEXTS, WordCounts
 
 BATCH_ROWS = 20_000
-MOST_WORDS = 400_000  # kept at a time; past it the rarest go
+MOST_WORDS = 300_000  # kept at a time; past it the rarest go
 SHOWN_EXAMPLES = 5
 _CANDIDATES = 20
 _ROW, _WORD, _TEXTS = "row", "word", "texts"
@@ -127,11 +127,13 @@ class _Vocabulary:
         self._parts, self._waiting = [merged], len(merged)
 
     def counts(self) -> WordCounts:
-        """Return what was counted, in an order that does not depend on threads."""
+        """Return the words that may stand out, in an order that does not depend on threads."""
         if self._totals is None:
             empty = np.zeros((0, len(self._carried)), np.int64)
             return WordCounts((), (), empty[:, 0], empty, empty[:, 0], empty, 0)
-        merged = self._summed(self._parts, [LANGUAGE, _WORD]).sort(LANGUAGE, _WORD)
+        self._merge()
+        can_be_shown = pl.max_horizontal(self._carried) >= LEAST_TEXTS
+        merged = self._parts[0].filter(can_be_shown).sort(LANGUAGE, _WORD)
         whole = merged.select(LANGUAGE).join(
             self._totals, on=LANGUAGE, how="left", nulls_equal=True, maintain_order="left"
         )
