@@ -91,7 +91,7 @@ def test_a_missing_group_is_a_group(tmp_path):
 
 
 def test_rows_of_json_may_differ_in_what_the_report_does_not_need(tmp_path):
-    rows = many(9, id=lambda row: row if row < 5 else {"number": [row]}, source=lambda row: row if row < 5 else "b")
+    rows = many(9, id=lambda row: row if row < 5 else f"row {row}", source=lambda row: row if row < 5 else "b")
     found = summary_of(write(tmp_path / "a.jsonl", rows), group="source")
     assert {group.name: group.texts for group in found.groups} == {"b": 4} | {str(row): 1 for row in range(5)}
 

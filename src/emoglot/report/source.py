@@ -95,7 +95,7 @@ def _scan(path: Path, kind: str) -> pl.LazyFrame:
 def _scan_json(
     path: Path, inferred: pl.LazyFrame, prefix: str, labels: Sequence[str], used: dict[str, str]
 ) -> pl.LazyFrame:
-    """Read only the columns we use, as types that suit every row: the first rows may have no labels or whole numbers."""
+    """Read only the columns we use, with types that suit all rows; the first may have no labels, or whole numbers."""
     schema = {name: kind for name, kind in inferred.collect_schema().items() if name in used.values()}
     numbers = {f"{prefix}{label}": pl.Float64() for label in labels}
     plain = {name: pl.String() for key, name in used.items() if key in (TEXT_COLUMN, GROUP, CLUSTER, LANGUAGE)}
