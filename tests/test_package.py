@@ -37,6 +37,7 @@ LAYERS = [
         "server",
         "client",
         "batch",
+        "report",
         "export",
     },
     {"cli"},

@@ -180,6 +180,15 @@ def read_model(folder: Path) -> ModelState:
     return state
 
 
+def read_thresholds(folder: Path) -> tuple[tuple[str, float | None], ...]:
+    """Return the labels of a model, each with its threshold, without its weights; None for one that is never given."""
+    description = _read_description(folder)
+    try:
+        return tuple(zip(check_names(description["labels"]), description["thresholds"], strict=True))
+    except (KeyError, TypeError, ValueError, EmoglotError) as error:
+        raise ModelError(f"{folder / DESCRIPTION_FILE} does not describe a model: {_reason(error)}") from error
+
+
 def _is_replaceable(folder: Path) -> bool:
     contents = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
     if not contents <= _CONTENTS:

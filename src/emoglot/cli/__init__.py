@@ -20,6 +20,7 @@ from emoglot.cli import (
     languages,
     predict,
     project,
+    report,
     reproduce,
     score,
     serve,
@@ -38,6 +39,7 @@ app = typer.Typer(
 )
 app.command("predict")(predict.predict)
 app.command("score")(score.score)
+app.command("report")(report.report)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("calibrate")(calibrate.calibrate)

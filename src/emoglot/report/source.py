@@ -1,0 +1,225 @@
+"""A scored file as a lazy frame whose columns have names of our own, whatever its format and prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+import polars as pl
+
+from emoglot.batch.formats import JSONL, PARQUET, TEXT, check_readable, delimiter_of, format_of
+from emoglot.batch.frame import LABELS
+from emoglot.errors import DataError, UsageError
+from emoglot.labels import SEMEVAL_LABELS
+from emoglot.report.options import Options
+from emoglot.report.times import as_moment
+
+TEXT_COLUMN, TIME, GROUP, CLUSTER, LANGUAGE, SENTIMENT = "text", "time", "group", "cluster", "language", "sentiment"
+IS_SCORED, IS_READABLE, IS_TRUNCATED = "is_scored", "is_readable", "is_truncated"
+LONGEST_TEXT = 2000  # characters that are looked at for words and examples, so that a batch stays small
+CLUSTERS = 1000  # into which authors, threads, … are hashed; many enough for a bootstrap, few enough to keep
+_SAMPLE_ROWS = 10_000
+_SHOWN_COLUMNS = 12
+_TRUE = ("true", "1", "yes")
+_OPTIONS = {
+    TEXT_COLUMN: "--text-column, or --no-texts to do without",
+    TIME: "--time",
+    GROUP: "--group",
+    CLUSTER: "--cluster",
+    LANGUAGE: "--language-column",
+}
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A scored file: `frame` has a boolean `given(i)` and a `score(i)` for every label, and what else was found."""
+
+    frame: pl.LazyFrame
+    labels: tuple[str, ...]
+    columns: frozenset[str]
+
+    def given(self) -> list[str]:
+        """Return the names of the columns that say whether a row carries a label."""
+        return [given(index) for index in range(len(self.labels))]
+
+
+def given(index: int) -> str:
+    """Return the name of the column that says whether a row carries a label."""
+    return f"given_{index}"
+
+
+def score(index: int) -> str:
+    """Return the name of the column with the scores of a label."""
+    return f"score_{index}"
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn an error of polars into one sentence about the file."""
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(
+            f"{path} can't be read as a scored file: {reason}; score it again, or check the file"
+        ) from error
+
+
+def open_scored(path: Path, options: Options, known_labels: Sequence[str] = SEMEVAL_LABELS) -> Scored:
+    """Find the columns of a scored file and give them our names; nothing but a sample is read yet."""
+    check_readable(path)
+    kind = format_of(str(path), None).kind
+    if kind == TEXT:
+        raise UsageError(f"a scored file is csv, tsv, jsonl or parquet, got {path}")
+    with explained(path):
+        frame = _scan(path, kind)
+        names = frame.collect_schema().names()
+        prefix, labels = _find_labels(path, frame, names, options.prefix, known_labels)
+        used = _used_columns(path, names, prefix, options)
+        if kind == JSONL:
+            frame = _scan_json(path, frame, prefix, labels, used)
+        return _renamed(path, frame, prefix, labels, used)
+
+
+def _scan(path: Path, kind: str) -> pl.LazyFrame:
+    if kind == PARQUET:
+        return pl.scan_parquet(path, glob=False)
+    if kind == JSONL:
+        return pl.scan_ndjson(path, infer_schema_length=_SAMPLE_ROWS)
+    return pl.scan_csv(path, separator=delimiter_of(kind), infer_schema=False, glob=False)  # every column as text
+
+
+def _scan_json(
+    path: Path, inferred: pl.LazyFrame, prefix: str, labels: Sequence[str], used: dict[str, str]
+) -> pl.LazyFrame:
+    """Read only the columns we use, with types that suit all rows; the first may have no labels, or whole numbers."""
+    schema = {name: kind for name, kind in inferred.collect_schema().items() if name in used.values()}
+    numbers = {f"{prefix}{label}": pl.Float64() for label in labels}
+    plain = {name: pl.String() for key, name in used.items() if key in (TEXT_COLUMN, GROUP, CLUSTER, LANGUAGE)}
+    lists = {f"{prefix}{LABELS}": pl.List(pl.String)}
+    return pl.scan_ndjson(path, schema={**schema, **numbers, **plain, **lists})
+
+
+def _find_labels(
+    path: Path, frame: pl.LazyFrame, names: Sequence[str], prefix: str | None, known: Sequence[str]
+) -> tuple[str, tuple[str, ...]]:
+    """Return the prefix and the labels: of those known, or named in the first rows, the ones with a column.
+
+    Of several prefixes, the one with most labels is ours, and of equals the longest: `emoglot score` is given one where
+    the file has such columns already.
+    """
+    ends = [name.removesuffix(LABELS) for name in names if name.endswith(LABELS)]
+    found = []
+    for candidate in ends if prefix is None else [prefix] if prefix in ends else []:
+        seen = {*known, *_labels_in(frame, f"{candidate}{LABELS}")}
+        own = (name.removeprefix(candidate) for name in names if name.startswith(candidate))
+        found.append((candidate, tuple(name for name in own if name in seen)))
+    best = max(found, key=lambda one: (len(one[1]), len(one[0])), default=None)
+    if best and best[1]:
+        return best
+    looked_for = f"{prefix or ''}{LABELS}"
+    raise DataError(
+        f"{path} is not a scored file: it needs a column {looked_for!r} and a column of scores for each label, such as "
+        f"{(prefix or '') + known[0]!r}; it has {_listed(names)}. Make one with `emoglot score`, or give its --prefix"
+    )
+
+
+def _labels_in(frame: pl.LazyFrame, column: str) -> list[str]:
+    sample = frame.select(column).head(_SAMPLE_ROWS).collect(engine="streaming").to_series()
+    if sample.dtype == pl.String:
+        sample = sample.str.split(",")
+    if sample.dtype != pl.List(pl.String):
+        return []
+    return sample.explode().drop_nulls().unique().to_list()
+
+
+def _used_columns(path: Path, names: Sequence[str], prefix: str, options: Options) -> dict[str, str]:
+    """Return for each of our names the column of the file: those asked for must be there, others may be."""
+    asked = {TIME: options.time, GROUP: options.group, CLUSTER: options.cluster, LANGUAGE: options.language}
+    if options.with_texts:
+        asked[TEXT_COLUMN] = options.text
+    used = {}
+    for key, name in asked.items():
+        if name is None:
+            continue
+        if name not in names:
+            raise UsageError(_missing(path, key, name, names))
+        used[key] = name
+    for key in (LANGUAGE, SENTIMENT, "unreadable", "truncated"):
+        found = next((name for name in (f"{prefix}{key}", key) if name in names), None)
+        if found and key not in used:
+            used[key] = found
+    return used
+
+
+def _missing(path: Path, key: str, name: str, names: Sequence[str]) -> str:
+    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {_listed(names)}."
+    return f"{path} has no column {name!r}: {hint} Give another {_OPTIONS[key]}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:_SHOWN_COLUMNS]))
+    return f"{shown}, …" if len(names) > _SHOWN_COLUMNS else shown or "no columns"
+
+
+def _renamed(path: Path, frame: pl.LazyFrame, prefix: str, labels: tuple[str, ...], used: dict[str, str]) -> Scored:
+    schema = frame.collect_schema()
+    scores = [pl.col(f"{prefix}{label}").cast(pl.Float64, strict=False).fill_nan(None) for label in labels]
+    is_scored = pl.all_horizontal(one.is_not_null() for one in scores)
+    flag = used.get("unreadable")
+    # An older file does not say it in a column of its own, but by scores of 0 throughout.
+    is_blank = _flag(flag, schema[flag]) if flag else pl.all_horizontal(one == 0 for one in scores)
+    is_readable = is_scored & ~is_blank.fill_null(False)
+    cut = used.get("truncated")
+    columns = [
+        is_scored.alias(IS_SCORED),
+        is_readable.alias(IS_READABLE),
+        (is_readable & _flag(cut, schema[cut]) if cut else pl.lit(False)).alias(IS_TRUNCATED),
+        *(one.alias(score(index)) for index, one in enumerate(scores)),
+        *_given(f"{prefix}{LABELS}", schema[f"{prefix}{LABELS}"], labels, is_readable),
+        *_others(path, frame, schema, used),
+    ]
+    found = frozenset(key for key in used if key not in ("unreadable", "truncated"))
+    return Scored(frame.select(columns), labels, found)
+
+
+def _given(column: str, kind: pl.DataType, labels: Sequence[str], is_readable: pl.Expr) -> list[pl.Expr]:
+    """Say of each label whether a row carries it: a list in Parquet and JSONL, names with commas between in CSV."""
+    if kind == pl.String:
+        joined = pl.concat_str(pl.lit(","), pl.col(column).fill_null(""), pl.lit(","))
+        carried = [joined.str.contains(f",{label},", literal=True) for label in labels]
+    else:
+        carried = [pl.col(column).list.contains(label).fill_null(False) for label in labels]
+    return [(is_readable & one).alias(given(index)) for index, one in enumerate(carried)]
+
+
+def _others(path: Path, frame: pl.LazyFrame, schema: pl.Schema, used: dict[str, str]) -> list[pl.Expr]:
+    plain = (GROUP, LANGUAGE, SENTIMENT)
+    columns = [_plain(used[key]).alias(key) for key in plain if key in used]
+    if TEXT_COLUMN in used:
+        columns.append(
+            pl.col(used[TEXT_COLUMN]).cast(pl.String, strict=False).str.slice(0, LONGEST_TEXT).alias(TEXT_COLUMN)
+        )
+    if CLUSTER in used:
+        columns.append((_plain(used[CLUSTER]).hash(seed=0) % CLUSTERS).cast(pl.UInt32).alias(CLUSTER))
+    if TIME in used:
+        name = used[TIME]
+        sample = frame.select(name).drop_nulls().head(_SAMPLE_ROWS).collect(engine="streaming").to_series()
+        columns.append(as_moment(path, name, schema[name], sample).alias(TIME))
+    return columns
+
+
+def _plain(name: str) -> pl.Expr:
+    """Read a value as text without spaces around it; nothing left is a missing value."""
+    text = pl.col(name).cast(pl.String).str.strip_chars()
+    return pl.when(text != "").then(text)
+
+
+def _flag(name: str, kind: pl.DataType) -> pl.Expr:
+    if kind == pl.String:
+        return pl.col(name).str.to_lowercase().is_in(_TRUE).fill_null(False)
+    return pl.col(name).cast(pl.Boolean).fill_null(False)

@@ -1,0 +1,147 @@
+"""Points in time: read from whatever a column holds, and put into hours, days, weeks, months or years."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+
+from emoglot.errors import DataError
+
+# Only formats that can be read in one way; not 03/04/2024, which is in March in one country and in April in another.
+FORMATS = (
+    "%Y-%m-%d",
+    "%Y-%m-%d %H:%M:%S%.f",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%d %H:%M:%S%.f%z",
+    "%Y-%m-%d %H:%M:%S%.f %z",
+    "%Y/%m/%d",
+    "%Y/%m/%d %H:%M:%S",
+    "%Y%m%d",
+    "%d.%m.%Y",
+    "%a %b %d %H:%M:%S %z %Y",  # Twitter
+    "%a, %d %b %Y %H:%M:%S %z",  # e-mail, RSS
+)
+_ENOUGH = 0.8  # of the sample must be readable in a format; a column may have some rubbish in it
+_TRIMMED = 0.001  # of the rows at either end may be dates that are far off, such as 1970
+_FEWEST_POINTS = 8  # for which a coarser unit is taken
+_FEWEST_TEXTS = 200  # of a point, on average, for which a finer one is
+_FAR = 10  # times as long as the span of the other rows is far off
+_EARLIEST_MILLISECOND = 10**11  # as seconds, the year 5138
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A length of time: in days, the longest span it is used for, how polars and how people write it."""
+
+    name: str
+    days: float
+    longest_days: float
+    every: str
+    form: str
+
+
+UNITS = (
+    Unit("hour", 1 / 24, 3, "1h", "%-d %b %Y, %H:00"),
+    Unit("day", 1, 92, "1d", "%-d %b %Y"),
+    Unit("week", 7, 800, "1w", "%-d %b %Y"),
+    Unit("month", 30.4, 6000, "1mo", "%b %Y"),
+    Unit("year", 365.25, float("inf"), "1y", "%Y"),
+)
+
+
+@dataclass(frozen=True)
+class Span:
+    """The first and the last day with rows, both included."""
+
+    first: date
+    last: date
+
+    @property
+    def days(self) -> int:
+        """The number of days."""
+        return (self.last - self.first).days + 1
+
+    def unit(self, texts: int) -> Unit:
+        """Return the unit that makes neither too few points nor too many, nor points of too few texts."""
+        fitting = [unit for unit in UNITS if self.days <= unit.longest_days]
+        fitting = [unit for unit in fitting if self.days >= _FEWEST_POINTS * unit.days] or fitting[:1]
+        return next((unit for unit in fitting if texts * unit.days >= _FEWEST_TEXTS * self.days), fitting[-1])
+
+    def contains(self, moment: pl.Expr) -> pl.Expr:
+        """Say whether moments are in it."""
+        return (moment >= self.first) & (moment < self.last + timedelta(days=1))
+
+
+def find_span(days: pl.DataFrame) -> Span | None:
+    """Return the span of rows, given `day` and their number `rows`, without the few that lie far off the rest."""
+    days = days.drop_nulls().sort("day")
+    if days.is_empty():
+        return None
+    reached = days["rows"].cum_sum() / days["rows"].sum()
+    inner = days.filter((reached > _TRIMMED) & (reached.shift(1, fill_value=0.0) < 1 - _TRIMMED))
+    whole, trimmed = (Span(found["day"][0], found["day"][-1]) for found in (days, inner))
+    return trimmed if whole.days > _FAR * trimmed.days and whole.days > UNITS[1].longest_days else whole
+
+
+def day_name(day: date) -> str:
+    """Return a day as people write it."""
+    return f"{day.day} {day:%b %Y}"
+
+
+def name_of(moment: date | datetime, unit: Unit) -> str:
+    """Return what a point in time is called in a chart."""
+    return moment.strftime(unit.form.replace("%-d", str(moment.day)))  # %-d is not known on Windows
+
+
+def as_moment(path: Path, column: str, kind: pl.DataType, sample: pl.Series) -> pl.Expr:
+    """Read a column as points in time, in UTC where it says its zone; what can't be read is missing."""
+    values = pl.col(column)
+    if kind == pl.Date:
+        return values.cast(pl.Datetime("us"))
+    if isinstance(kind, pl.Datetime):
+        return _in_utc(values, kind).cast(pl.Datetime("us"))
+    if kind.is_numeric() or _are_numbers(sample):
+        return _from_number(values.cast(pl.Float64, strict=False))
+    if kind == pl.String:
+        for form in FORMATS:
+            read = _from_text(values, form)
+            if len(sample) == 0 or sample.to_frame(column).select(read.is_not_null().mean()).item() >= _ENOUGH:
+                return read
+    shown = sample[0] if len(sample) else None
+    raise DataError(
+        f"column {column!r} of {path} must hold dates or times such as 2026-03-31 or 2026-03-31T14:05:00Z, "
+        f"got {shown!r}: convert it, or give another --time"
+    )
+
+
+def _in_utc(values: pl.Expr, kind: pl.Datetime) -> pl.Expr:
+    return values.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if kind.time_zone else values
+
+
+def _are_numbers(sample: pl.Series) -> bool:
+    if sample.dtype != pl.String or len(sample) == 0:
+        return False
+    # Eight digits are a day, as in 20260331.
+    is_number = sample.str.contains(r"^\s*(\d{4}|\d{9,13})(\.\d+)?\s*$").mean()
+    return isinstance(is_number, float) and is_number >= _ENOUGH
+
+
+def _from_number(values: pl.Expr) -> pl.Expr:
+    """Read years, 20260331, seconds or milliseconds since 1970."""
+    whole = values.cast(pl.Int64, strict=False)
+    seconds = pl.when(values < _EARLIEST_MILLISECOND).then(values).otherwise(values / 1000)
+    year = pl.datetime(pl.when(whole.is_between(1, 9999)).then(whole), 1, 1)
+    day = whole.cast(pl.String).str.to_datetime("%Y%m%d", strict=False, time_unit="us")
+    moment = (seconds * 1_000_000).cast(pl.Int64, strict=False).cast(pl.Datetime("us"))
+    is_day = whole.is_between(1000_01_01, 9999_12_31) & day.is_not_null()
+    return pl.when(whole.is_between(1, 9999)).then(year).when(is_day).then(day).otherwise(moment)
+
+
+def _from_text(values: pl.Expr, form: str) -> pl.Expr:
+    text = values.str.strip_chars().str.replace(r"^(\d{4}-\d{2}-\d{2})T", "$1 ").str.replace(r"Z$", "+0000")
+    text = text.str.replace(r"^(\d{4})-(\d{2})$", "$1-$2-01")
+    read = text.str.to_datetime(form, strict=False, time_unit="us")
+    return read.dt.replace_time_zone(None) if "%z" in form else read
