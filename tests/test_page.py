@@ -207,7 +207,7 @@ def test_every_petal_shows_its_threshold(page, model):
             (name, lengths(page)[name], model.predict([HAPPY])[0].scores[name]) for name in ("joy", "love")
         )
     }
-    language = model.predict([HAPPY])[0].language
+    (language,) = model.analyse([HAPPY]).sure_languages()
     thresholds = dict(zip(model.labels_, model.state.thresholds_for(language), strict=True))
     for petal in page.all("#wheel .petal"):
         name = petal.get_attribute("data-label")
@@ -609,8 +609,25 @@ def test_a_recognised_language_is_named_with_its_quality_and_thresholds(page, mo
     assert page.given() == set(model.predict(["Nina furaha"], none)[0].labels)
 
 
+def test_the_service_recognises_languages(page, model):
+    for text, name in (("Qué sorpresa tan bonita, ¡no me lo esperaba!", "Spanish"), (AFRAID, "Arabic")):
+        page.read(text)
+        assert page["language-note"].text.startswith(f"Recognised as {name}: ")
+        is_own = language_name(model.analyse([text]).sure_languages()[0]) == name
+        assert is_own or "thresholds of its own" not in page["language-note"].text
+
+
 def test_a_language_that_nobody_measured_goes_by_its_code(page):
-    page.run(RECOGNISE, "xx")
+    """Whatever the service may name, such as a language that the page's list does not have."""
+    name_another = """
+    const ask = window.fetch;
+    window.fetch = async (path, options) => {
+      const answer = await (await ask(path, options)).json();
+      for (const result of answer.results) result.language = "xx";
+      return { ok: true, json: async () => answer };
+    };
+    """
+    page.run(name_another)
     page.read(HAPPY)
     assert page["language-note"].text == "Recognised as xx: nobody has measured this language."
 
