@@ -8,13 +8,18 @@ import random
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import emoglot
+from emoglot.emotions import EMOTIONS
 from emoglot.languages import list_languages
+from emoglot.strictness import STEPS, Strictness
+from emoglot.thresholds import NEVER
 from tests.conftest import QUICK
 from tests.service import Running, running
 
@@ -187,6 +192,12 @@ def test_the_wheel_fills_while_typing(page, model):
     page.wait(lambda: "joy" in page["status"].get_property("textContent"))  # what a screen reader says
 
 
+def drawn_threshold(petal: Any) -> float | None:
+    """Measure how far out the line across a petal lies; None if there is none."""
+    path = petal.find_element(By.CSS_SELECTOR, ".threshold").get_attribute("d")
+    return -float(re.match(r"M[^,]+,(.+)H", path)[1]) if path else None
+
+
 def test_every_petal_shows_its_threshold(page, model):
     """A line lies across the petal where its length would be at that score; a label that is never given has none."""
     page.read(HAPPY)
@@ -196,14 +207,15 @@ def test_every_petal_shows_its_threshold(page, model):
             (name, lengths(page)[name], model.predict([HAPPY])[0].scores[name]) for name in ("joy", "love")
         )
     }
+    (language,) = model.analyse([HAPPY]).sure_languages()
+    thresholds = dict(zip(model.labels_, model.state.thresholds_for(language), strict=True))
     for petal in page.all("#wheel .petal"):
         name = petal.get_attribute("data-label")
-        path = petal.find_element(By.CSS_SELECTOR, ".threshold").get_attribute("d")
         unit = scale["joy" if name in PRIMARY else "love"]
-        if model.thresholds_[name] > 1:
-            assert path == ""
+        if thresholds[name] > 1:
+            assert drawn_threshold(petal) is None
             continue
-        assert -float(re.match(r"M[^,]+,(.+)H", path)[1]) == pytest.approx(model.thresholds_[name] * unit, abs=0.1)
+        assert drawn_threshold(petal) == pytest.approx(thresholds[name] * unit, abs=0.1)
 
 
 def test_opposites_face_each_other_and_dyads_touch_their_parts(page):
@@ -269,6 +281,77 @@ def test_unknown_letters_are_said_in_words(page):
     assert page.all("#words mark") == []
 
 
+@pytest.mark.parametrize(("text", "said"), [("𐤀𐤁𐤂𐤃", "does not know these letters"), ("\u200b", "nothing to read")])
+def test_a_text_without_scores_has_an_empty_wheel(page, text, said):
+    page.read(HAPPY)
+    assert page["sentiment"].is_displayed()
+    page.read(text)
+    assert said in page["reading-note"].text
+    assert set(lengths(page).values()) == {0}
+    assert all(score.text == "" for score in page.all("#wheel .score"))
+    assert not page["scores"].is_displayed()
+    assert not page["given"].is_displayed()
+    assert not page["sentiment"].is_displayed()
+    page.wait(lambda: said in page["status"].get_property("textContent"))
+    page.read(HAPPY)  # and all is there again
+    assert page["scores"].is_displayed()
+    assert "joy" in page.given()
+
+
+def test_texts_without_scores_are_left_out_of_the_summary(page, model):
+    lines = [HAPPY, "𐤀𐤁𐤂𐤃", AFRAID, "\u200b"]
+    page.read_lines(*lines)
+    page.wait(lambda: page["many-note"].text.startswith("4 texts read."))
+    assert "1 text in letters that the model does not know." in page["many-note"].text
+    assert "1 text with nothing to read." in page["many-note"].text
+    rows = [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in page.all("#rows tbody tr")]
+    for row, said in ((rows[1], "The model does not know these letters."), (rows[3], "There is nothing to read.")):
+        assert [row[0], *row[3:]] == [said, *[""] * len(model.labels_)]
+        assert row[1] == ""
+    happy, afraid = model.predict([HAPPY, AFRAID])
+    for row in page.all("#summary tbody tr"):
+        name = row.get_attribute("data-label")
+        carriers = (name in happy.labels) + (name in afraid.labels)
+        mean = (happy.scores[name] + afraid.scores[name]) / 2
+        cells = [cell.text for cell in row.find_elements(By.TAG_NAME, "td")]
+        assert cells == [f"{carriers} ({50 * carriers} %)", f"{mean:.2f}"]
+    header, *body = page.download()
+    scores = slice(header.index("labels") + 1, header.index("language"))
+    assert [all(row[scores]) for row in body] == [True, False, True, False]
+    assert [any(row[scores]) for row in body] == [True, False, True, False]
+    assert [row[header.index("unreadable")] for row in body] == ["false", "true", "false", "false"]
+    page.read_lines("𐤀𐤁𐤂𐤃", "\u200b")
+    page.wait(lambda: page["many-note"].text.startswith("2 texts read."))
+    assert {cell.text for cell in page.all("#summary td:last-child")} == {""}
+
+
+def test_the_download_says_what_was_cut(page):
+    page.read_lines("happy " * 3000, "happy " * 4000, HAPPY)
+    header, *body = page.download()
+    assert [row[header.index("truncated")] for row in body] == ["true", "true", "false"]
+
+
+def test_the_sentiment_is_said(page, model):
+    for text in (HAPPY, "I hate this, what a terrible day", "The train leaves at noon"):
+        page.read(text)
+        expected = model.predict([text])[0].sentiment
+        assert page.all("#sentiment .sentiment")[0].text == in_words(expected)
+        assert page["sentiment"].get_property("textContent") == f"Sentiment: {in_words(expected)}"
+        said = f"Sentiment: {in_words(expected)}."
+        page.wait(lambda said=said: said in page["status"].get_property("textContent"))
+
+
+def test_the_summary_shares_out_the_sentiment(page, model):
+    lines = [HAPPY, "I hate this, what a terrible day", "What a joy", "The train leaves at noon", "𐤀𐤁𐤂𐤃"]
+    page.read_lines(*lines)
+    found = [prediction.sentiment.name for prediction in model.predict(lines[:4])]
+    rows = {row.get_attribute("data-sentiment"): row for row in page.all("#sentiments tbody tr")}
+    assert list(rows) == ["positive", "negative", "neutral", "mixed"]
+    for name, row in rows.items():
+        texts = found.count(name)
+        assert row.find_element(By.TAG_NAME, "td").text == f"{texts} ({25 * texts} %)"
+
+
 def test_long_texts_are_said_to_be_cut(page):
     page.read("happy " * 3000)
     assert "Only the beginning was read" in page["reading-note"].text
@@ -300,6 +383,14 @@ def test_markup_in_a_file_stays_text(page, tmp_path):
     assert_harmless(page)
 
 
+def in_words(sentiment: emoglot.Sentiment | None) -> str:
+    return f"{sentiment.name} {sentiment.score:.2f}" if sentiment else ""
+
+
+def language_name(code: str | None) -> str:
+    return next((language.name for language in list_languages() if language.code == code), code or "")
+
+
 def test_several_lines_become_a_table_and_a_summary(page, model):
     lines = [HAPPY, AFRAID, "I am furious with you", "The train leaves at noon", "😍", "So sad", "Te quiero"]
     page.read_lines(*lines)
@@ -311,6 +402,8 @@ def test_several_lines_become_a_table_and_a_summary(page, model):
         assert cells == [
             text,
             ", ".join(expected.labels) or "none",
+            in_words(expected.sentiment),
+            language_name(expected.language),
             *(f"{expected.scores[name]:.2f}" for name in model.labels_),
         ]
     right_to_left = page.all("#rows .clamped")[1]
@@ -351,12 +444,20 @@ def test_a_file_comes_back_with_its_columns_and_scores(page, model, tmp_path, de
     header, *body = page.download()
     # The user's own column "joy" keeps its name; ours gets another.
     ours = ["labels", *(f"emoglot {name}" if name == "joy" else name for name in model.labels_)]
+    ours += ["sentiment", "sentiment_score", "language", "truncated", "unreadable"]
     assert header == ["id", "'=header", "text", "joy", *ours]
     assert len(body) == len(ROWS) - 1
     for row, original, expected in zip(body, ROWS[1:], model.predict([row[2] for row in ROWS[1:]]), strict=True):
         assert row[:4] == [f"'{cell}" if cell.startswith(("=", "-", "@", "+", "\t")) else cell for cell in original]
         assert row[4] == "; ".join(expected.labels)
-        assert [float(cell) for cell in row[5:]] == pytest.approx(list(expected.scores.values()), abs=1e-4)
+        scores, others = row[5 : 5 + len(model.labels_)], row[5 + len(model.labels_) :]
+        if not expected.scores:  # the last one, which is empty
+            assert [*scores, *others] == [""] * (len(model.labels_) + 3) + ["false", "false"]
+            continue
+        assert [float(cell) for cell in scores] == pytest.approx(list(expected.scores.values()), abs=1e-4)
+        assert others[0] == expected.sentiment.name
+        assert float(others[1]) == pytest.approx(expected.sentiment.score, abs=1e-4)
+        assert others[2:] == [expected.language or "", "false", "false"]
 
 
 def test_another_column_can_be_read(page, model, tmp_path):
@@ -364,7 +465,7 @@ def test_another_column_can_be_read(page, model, tmp_path):
     page.give(tmp_path / "rows.csv", 1)
     assert Select(page["column"]).first_selected_option.text == "first"  # the longest
     Select(page["column"]).select_by_visible_text("second")
-    page.wait(lambda: page.all("#rows tbody th")[0].text == "I am furious with you")
+    page.wait(lambda: [row.text for row in page.all("#rows tbody th")] == ["I am furious with you"])
     assert page.download()[1][2] == "; ".join(model.predict(["I am furious with you"])[0].labels)
 
 
@@ -464,6 +565,194 @@ def test_a_language_brings_its_thresholds_and_its_quality(page, model):
         assert page["language-note"].text.startswith(language.name)
         assert f"{language.macro_f1:.2f}" in page["language-note"].text
         assert ("weak" in page["language-note"].text) == language.weak
+
+
+# A service that takes every text for one in a language, unless the question names another, or none.
+RECOGNISE = """
+const ask = window.fetch;
+const code = arguments[0];
+window.asked = [];
+window.fetch = async (path, options) => {
+  const question = JSON.parse(options.body);
+  window.asked.push(question);
+  const recognised = question.language ? {} : { language: code };
+  const answer = await ask(path, { ...options, body: JSON.stringify({ ...question, ...recognised }) });
+  return answer;
+};
+"""
+
+
+def test_a_recognised_language_is_named_with_its_quality_and_thresholds(page, model):
+    own, none = "sw", "any"
+    page.run(RECOGNISE, own)
+    options = [option.get_attribute("value") for option in Select(page["language"]).options]
+    assert options[:2] == ["", none]
+    assert Select(page["language"]).first_selected_option.text == "recognise"
+    page.read("Nina furaha sana")
+    assert page["language-note"].text.startswith("Recognised as Swahili: macro F1 of ")
+    assert "thresholds of its own" in page["language-note"].text
+    page.wait(lambda: "Recognised as Swahili." in page["status"].get_property("textContent"))
+    drawn = {petal.get_attribute("data-label"): drawn_threshold(petal) for petal in page.all("#wheel .petal")}
+    page.put("")
+    page.wait(lambda: not page["language-note"].is_displayed())
+    Select(page["language"]).select_by_value(own)  # the thresholds of that language, before a text is read
+    page.wait(lambda: page["language-note"].text.startswith("Swahili:"))
+    chosen = {petal.get_attribute("data-label"): drawn_threshold(petal) for petal in page.all("#wheel .petal")}
+    assert drawn == pytest.approx(chosen)
+    Select(page["language"]).select_by_value(none)
+    page.wait(lambda: not page["language-note"].is_displayed())
+    page.read("Nina furaha")
+    assert not page["language-note"].is_displayed()
+    assert [question.get("language") for question in page.run("return window.asked")] == [None, none]
+    general = {petal.get_attribute("data-label"): drawn_threshold(petal) for petal in page.all("#wheel .petal")}
+    assert general != drawn
+    assert page.given() == set(model.predict(["Nina furaha"], none)[0].labels)
+
+
+def test_the_service_recognises_languages(page, model):
+    for text, name in (("Qué sorpresa tan bonita, ¡no me lo esperaba!", "Spanish"), (AFRAID, "Arabic")):
+        page.read(text)
+        assert page["language-note"].text.startswith(f"Recognised as {name}: ")
+        is_own = language_name(model.analyse([text]).sure_languages()[0]) == name
+        assert is_own or "thresholds of its own" not in page["language-note"].text
+
+
+def test_a_language_that_nobody_measured_goes_by_its_code(page):
+    """Whatever the service may name, such as a language that the page's list does not have."""
+    name_another = """
+    const ask = window.fetch;
+    window.fetch = async (path, options) => {
+      const answer = await (await ask(path, options)).json();
+      for (const result of answer.results) result.language = "xx";
+      return { ok: true, json: async () => answer };
+    };
+    """
+    page.run(name_another)
+    page.read(HAPPY)
+    assert page["language-note"].text == "Recognised as xx: nobody has measured this language."
+
+
+def test_recognised_languages_are_a_column(page):
+    page.run(RECOGNISE, "es")
+    page.read_lines("Qué alegría", "Te quiero")
+    names = [heading.text for heading in page.all("#rows thead th")]
+    column = names.index("Language") + 1
+    assert [cell.text for cell in page.all(f"#rows tbody tr > :nth-child({column})")] == ["Spanish"] * 2
+    header, *body = page.download()
+    assert [row[header.index("language")] for row in body] == ["es"] * 2
+    assert not page["language-note"].is_displayed()
+
+
+@pytest.fixture(scope="module")
+def strict(trained: emoglot.EmotionClassifier) -> emoglot.EmotionClassifier:
+    """A model with thresholds around its scores for every precision; two labels are never precise enough."""
+    table = np.tile(np.linspace(0.41, 0.51, STEPS), (len(trained.labels_), 1))
+    table[trained.labels_.index("fear"), 70:] = NEVER
+    table[trained.labels_.index("joy"), 85:] = NEVER
+    state = replace(trained.state, strictness=Strictness(table, table))
+    return emoglot.EmotionClassifier._from_state(state, trained.encoder)
+
+
+@pytest.fixture(scope="module")
+def strict_page(
+    browser: webdriver.Chrome,
+    downloads: Path,
+    strict: emoglot.EmotionClassifier,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Page]:
+    folder = tmp_path_factory.mktemp("strict")
+    with running(folder, "--model", strict.save(folder / "strict")) as found:
+        page = Page(browser, found.url, downloads)
+        page.width(1280)
+        yield page
+        assert page.errors() == []
+
+
+PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+def test_a_stricter_page_asks_for_precision(strict_page, strict):
+    page = strict_page.open()
+    text = "I am furious about this awful service"
+    page.read(text)
+    slider = page["strictness"]
+    assert slider.accessible_name == "How strict"
+    assert (slider.get_attribute("aria-valuetext"), page["strictness-words"].text) == ("balanced", "balanced")
+    words = {0.5: "5 times in 10", 0.8: "8 times in 10", 0.95: "19 times in 20"}
+    for precision in PRECISIONS:
+        page.run("window.answered = document.getElementById('scores').firstChild")
+        slider.send_keys(Keys.ARROW_RIGHT)
+        page.wait(lambda: page.run("return document.getElementById('scores').firstChild !== window.answered"))
+        if precision in words:
+            assert slider.get_attribute("aria-valuetext") == f"right at least {words[precision]}"
+        assert page["strictness-words"].text == slider.get_attribute("aria-valuetext")
+        assert page.given() == set(strict.predict([text], precision=precision)[0].labels)
+        thresholds = dict(zip(strict.labels_, strict.strictness.thresholds(precision, None), strict=True))
+        for row in page.all("#scores li"):
+            line = row.find_elements(By.CSS_SELECTOR, ".meter i")
+            drawn = [float(page.run("return arguments[0].style.getPropertyValue('--at')", tick)) for tick in line]
+            wanted = thresholds[row.get_attribute("data-label")]
+            assert drawn == ([] if wanted > 1 else [pytest.approx(wanted)])
+        never = " and ".join(strict.strictness.never_given(strict.labels_, precision, None))
+        said = {"": "", "fear": "fear is never given.", "fear and joy": "fear and joy are never given."}[never]
+        assert page["strictness-note"].text == (said and f"At this strictness {said}")
+    slider.send_keys(Keys.HOME)
+    page.wait(lambda: page.given() == set(strict.predict([text])[0].labels))
+    assert not page["strictness-note"].is_displayed()
+    assert slider.get_attribute("aria-valuetext") == "balanced"
+
+
+def test_a_table_is_read_again_when_the_strictness_changes(strict_page, strict):
+    page = strict_page.open()
+    lines = ["I am furious about this awful service", "What a wonderful day, I am so happy", "I love you"]
+    page.read_lines(*lines)
+    page["strictness"].send_keys(Keys.END)
+    expected = [", ".join(found.labels) or "none" for found in strict.predict(lines, precision=PRECISIONS[-1])]
+    page.wait(lambda: [cell.text for cell in page.all("#rows .labels")] == expected)
+    assert page["strictness-note"].text == "At this strictness fear and joy are never given."
+    assert page.all("#sentiments td") == []  # this model has not learnt it
+    assert not page["sentiments"].is_displayed()
+    assert "Sentiment" not in [heading.text for heading in page.all("#rows thead th")]
+    assert not {"sentiment", "sentiment_score"} & set(page.download()[0])
+
+
+@pytest.mark.parametrize(
+    ("never", "said"),
+    [
+        ([], ""),
+        (["fear"], "At this strictness fear is never given."),
+        (["fear", "trust"], "At this strictness fear and trust are never given."),
+        (["fear", "joy", "trust"], "At this strictness fear, joy and trust are never given."),
+        (["fear", "joy", "trust", "love"], "At this strictness nothing is ever given."),
+    ],
+)
+def test_what_is_never_given_is_named(page, never, said):
+    assert page.module("strictness.js", "it.neverInWords(arguments[0], 4)", never) == said
+
+
+def test_a_model_without_a_table_of_precision_has_no_slider(page, model):
+    assert page["strictness"].is_displayed() == (model.state.strictness is not None)
+
+
+def test_the_emotions_are_explained_on_a_page_of_their_own(page, service):
+    page.all("footer a")[-1].click()
+    page.wait(lambda: page.browser.current_url == f"{service.url}/emotions")
+    assert page.all("h1")[0].text == "What the emotions mean"
+    assert [heading.text for heading in page.all("h2")] == [emotion.name for emotion in EMOTIONS]
+    assert page.all("script") == []
+    text = page.all("main")[0].text
+    for emotion in EMOTIONS:
+        assert all(part in text for part in (emotion.definition, *emotion.examples, *emotion.near_misses))
+    colours = {}
+    for scheme in ("light", "dark"):
+        for width in (360, 1280):
+            page.width(width, scheme=scheme)
+            assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+        colours[scheme] = page.run("return getComputedStyle(document.body).backgroundColor")
+    assert colours["light"] != colours["dark"]
+    resources = page.run("return performance.getEntriesByType('resource').map(({ name }) => name)")
+    assert resources
+    assert all(name.startswith(service.url) for name in resources)
 
 
 def test_an_old_answer_never_replaces_a_newer_one(page):

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ import pytest
 import urllib3
 
 import emoglot
+from emoglot.emotions import EMOTIONS
 from emoglot.errors import DataError, EmoglotError, UsageError
 from emoglot.server.batcher import Batcher, Item, QueueFullError
 from emoglot.server.settings import Settings, variable
@@ -74,6 +76,32 @@ def test_a_precision_can_be_asked_for(service, local):
         assert response.json()["never_given"] == local.strictness.never_given(
             local.labels_, wanted.get("precision"), wanted.get("recall")
         )
+
+
+def test_thresholds_are_told_with_an_explanation(service, local):
+    """Those that were used: of the model, of the precision that was asked for, or given."""
+    usual = local.thresholds_
+    strict = dict(zip(local.labels_, local.strictness.thresholds(0.9, None), strict=True))
+    for asked, expected in (
+        ({}, usual),
+        ({"precision": 0.9}, strict),
+        ({"precision": 0.9, "threshold": {"joy": 0.25}}, strict | {"joy": 0.25}),
+    ):
+        for result in results_of(service.ask("/v1/predict", {"texts": TEXTS, "explain": True, **asked})):
+            told = {name: np.inf if cut is None else cut for name, cut in result["thresholds"].items()}
+            assert told == pytest.approx(expected)
+            assert result["labels"] == [name for name, score in result["scores"].items() if score >= told[name]]
+
+
+def test_a_precision_is_refused_by_a_model_without_a_table_of_it(local, tmp_path):
+    plain = emoglot.EmotionClassifier._from_state(replace(local.state, strictness=None), local.encoder)
+    with running(tmp_path, "--model", plain.save(tmp_path / "plain")) as service:
+        assert service.ask("/v1/model").json()["strictness"] is False
+        for name in ("precision", "recall"):
+            response = service.ask("/v1/predict", {"text": "a", name: 0.5})
+            assert response.status == 422
+            assert response.json()["detail"][0]["loc"] == [name]
+            assert "no table of precision and recall" in response.json()["detail"][0]["msg"]
 
 
 def test_what_can_not_be_read_has_no_scores(service):
@@ -234,6 +262,10 @@ def test_pages_and_probes(service):
     assert b"<html" in service.ask("/").data
     assert service.ask("/docs").status == 200
     assert service.ask("/swagger/swagger-ui-bundle.js").status == 200
+    glossary = service.ask("/emotions")
+    assert glossary.headers["content-type"].startswith("text/html")
+    assert all(escape(emotion.definition) in glossary.data.decode() for emotion in EMOTIONS)
+    assert b"<script" not in glossary.data
     assert service.ask("/healthz").json() == {"status": "alive"}
     assert service.ask("/readyz").json() == {"status": "ready"}
     assert service.ask("/v1/predict").status == 405

@@ -16,7 +16,7 @@ import fastapi_offline
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from emoglot._version import __version__
 from emoglot.errors import DataError, ModelError, UsageError
 from emoglot.server.batcher import QueueFullError
+from emoglot.server.glossary import glossary
 from emoglot.server.metrics import Metrics
 from emoglot.server.protocol import GONE, MAX_HEADERS, MAX_SECONDS
 from emoglot.server.schemas import (
@@ -198,6 +199,10 @@ def _add_pages(app: FastAPI) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs() -> FileResponse:
         return FileResponse(PAGE / "docs.html", headers={"content-security-policy": _DOCS_POLICY})
+
+    @app.get("/emotions", include_in_schema=False)
+    async def emotions() -> HTMLResponse:
+        return HTMLResponse(glossary())
 
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
     app.mount("/swagger", StaticFiles(directory=SWAGGER), name="swagger")

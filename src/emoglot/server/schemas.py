@@ -40,6 +40,10 @@ class PredictRequest(BaseModel):
                 },
             ],
             "oneOf": [{"required": ["text"]}, {"required": ["texts"]}],
+            "not": {
+                "required": ["precision", "recall"],
+                "properties": {"precision": {"type": "number"}, "recall": {"type": "number"}},
+            },
         },
     )
 
@@ -60,7 +64,9 @@ class PredictRequest(BaseModel):
     threshold: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
         default={}, description="Thresholds to use instead of the model's, by label."
     )
-    explain: bool = Field(default=False, description="Also give every token's weight and place in the text.")
+    explain: bool = Field(
+        default=False, description="Also give every token's weight and place in the text, and the thresholds."
+    )
     top_k: Count | None = Field(default=None, description="Give only so many scores, the highest.")
 
     @model_validator(mode="after")
@@ -102,6 +108,11 @@ class Result(BaseModel):
     truncated: bool = Field(description="Only the beginning was read.")
     unreadable: bool = Field(description="The model does not know these letters; there are no scores.")
     tokens: list[Token] | None = Field(default=None, description="With explain.")
+    thresholds: dict[str, float | None] | None = Field(
+        default=None,
+        description="With explain: the score from which each label is given to this text, after its language and what "
+        "was asked for; null for a label that never is.",
+    )
 
 
 class ModelName(BaseModel):

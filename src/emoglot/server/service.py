@@ -159,4 +159,5 @@ class Service:
             result["scores"] = dict(ranked[: request.top_k])
         if scored.tokens is not None:
             result["tokens"] = [asdict(token) for token in scored.tokens]
+            result["thresholds"] = dict(zip(state.labels, listed(np.array(cuts)), strict=True))
         return result

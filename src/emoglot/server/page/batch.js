@@ -30,10 +30,7 @@ export function* pieces(texts, limits) {
   if (piece.length) yield piece;
 }
 
-/** Read all texts, giving the results of each piece as they come. */
-export async function* readMany(texts, language, limits, signal, onWait) {
-  for (const piece of pieces(texts, limits)) {
-    const { results } = await predictPatiently({ texts: piece, ...language }, signal, onWait);
-    yield results;
-  }
+/** Read all texts, giving the answer to each piece as they come. */
+export async function* readMany(texts, options, limits, signal, onWait) {
+  for (const piece of pieces(texts, limits)) yield await predictPatiently({ texts: piece, ...options }, signal, onWait);
 }

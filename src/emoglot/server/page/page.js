@@ -5,9 +5,11 @@ import { cut, readMany } from "./batch.js";
 import { decode } from "./csv.js";
 import { byId, count, element, say } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
-import { fillLanguages, quality } from "./languages.js";
-import { inWords, listScores } from "./scores.js";
+import { ANY, fillLanguages, languageOf, quality } from "./languages.js";
+import { inWords, isRead, listScores } from "./scores.js";
+import { badge, inWords as sentimentInWords } from "./sentiment.js";
 import { fromFile, fromLines, linesOf, textsOf, toCsv } from "./sheet.js";
+import { LAST, neverInWords, precisionAt, inWords as strictnessInWords } from "./strictness.js";
 import { notes, SHOWN, Table } from "./table.js";
 import { Wheel } from "./wheel.js";
 import { paint } from "./words.js";
@@ -18,7 +20,8 @@ const QUIET = 900; // before a screen reader is told, so that it does not talk i
 
 const editor = byId("text");
 const language = byId("language");
-const table = new Table(byId("rows"), byId("summary"));
+const strictness = byId("strictness");
+const table = new Table(byId("rows"), byId("summary"), byId("sentiments"));
 let model = null;
 let wheel = null;
 let file = null; // { name, content } of the chosen file; while there is one, it is read instead of the editor
@@ -29,13 +32,18 @@ let running = null; // the AbortController of the question that is out
 let timer = 0;
 let announcement = 0;
 
-const ids = () => model.labels.map(({ id }) => id);
-const chosenLanguage = () => model.languages.find(({ code }) => code === language.value);
-const inLanguage = () => (language.value ? { language: language.value } : {});
+const precision = () => (model?.strictness ? precisionAt(strictness.value) : null);
 
-function thresholds() {
-  const general = Object.fromEntries(model.labels.map(({ id, threshold }) => [id, threshold]));
-  return { ...general, ...chosenLanguage()?.threshold };
+/** What is asked beside the texts. */
+function options() {
+  const wanted = { language: language.value, precision: precision() };
+  return Object.fromEntries(Object.entries(wanted).filter(([, value]) => value));
+}
+
+/** The thresholds as far as they are known before a text was read: with each text, the service says its own. */
+function usualThresholds() {
+  const general = model.labels.map(({ id, threshold }) => [id, precision() ? null : threshold]);
+  return { ...Object.fromEntries(general), ...(precision() ? {} : languageOf(model.languages, language.value).threshold) };
 }
 
 function announce(words) {
@@ -86,33 +94,65 @@ function view(isMany) {
 async function readOne(whole, signal) {
   const limit = model.limits.characters;
   const text = cut(whole, limit);
-  const answer = await predictPatiently({ text, explain: true, ...inLanguage() }, signal, onWait);
+  const answer = await predictPatiently({ text, explain: true, ...options() }, signal, onWait);
   signal.throwIfAborted();
   const result = answer.results[0];
   view(false);
-  wheel.show(result.scores, result.labels, thresholds());
-  listScores(byId("scores"), model.labels, result, thresholds());
-  const heavy = paint(byId("words"), text, result.unreadable ? [] : result.tokens);
+  draw(result, result.thresholds);
+  sayLanguage(result.language, result.thresholds);
+  sayNever(answer.never_given);
+  const heavy = paint(byId("words"), text, isRead(result) ? result.tokens : []);
   const said = notes({ ...result, cut: text === whole ? 0 : limit });
   say(byId("reading-note"), said.join(" "));
   byId("reading").hidden = false;
   // A long text scrolls in its box, so the keyboard must get there.
   byId("words").tabIndex = byId("words").scrollHeight > byId("words").clientHeight ? 0 : -1;
-  byId("scores").hidden = false;
-  say(byId("given"), inWords(result));
-  const words = heavy.length ? ` Words that weighed most: ${heavy.slice(0, 3).join(", ")}.` : "";
-  announce(`${inWords(result)}.${words} ${said.join(" ")}`);
+  const aloud = [
+    isRead(result) && `${inWords(result).replace(/\.$/, "")}.`,
+    result.sentiment && `Sentiment: ${sentimentInWords(result.sentiment)}.`,
+    result.language && !language.value && `Recognised as ${languageOf(model.languages, result.language).name}.`,
+    heavy.length && `Words that weighed most: ${heavy.slice(0, 3).join(", ")}.`,
+    ...said,
+    byId("strictness-note").textContent,
+  ];
+  announce(aloud.filter(Boolean).join(" "));
 }
 
 function showNothing() {
   view(false);
-  const zero = { labels: [], scores: Object.fromEntries(ids().map((id) => [id, 0])) };
-  wheel.show(null, [], thresholds());
-  listScores(byId("scores"), model.labels, zero, thresholds());
+  draw({ labels: [], scores: {}, sentiment: null }, usualThresholds());
+  sayLanguage(null);
+  sayNever([]);
   byId("reading").hidden = true;
-  byId("scores").hidden = !byId("wheel").hasAttribute("hidden"); // the wheel shows its names and thresholds already
-  say(byId("given"), "");
   announce("");
+}
+
+/** Fill the wheel and the list of scores, and say what is given. */
+function draw(result, thresholds) {
+  wheel.show(isRead(result) ? result.scores : null, result.labels, thresholds);
+  listScores(byId("scores"), model.labels, result, thresholds);
+  // Without scores, the wheel has all that there is to see: names and thresholds.
+  byId("scores").hidden = !isRead(result) && !byId("wheel").hasAttribute("hidden");
+  say(byId("given"), inWords(result));
+  const { sentiment } = result;
+  const unseen = element("span", { className: "unseen", textContent: "Sentiment: " });
+  byId("sentiment").replaceChildren(...(sentiment ? [unseen, badge(sentiment)] : []));
+  byId("sentiment").hidden = !sentiment;
+}
+
+/** Say how good the model is in the language that was chosen or, if none was, recognised. */
+function sayLanguage(recognised, thresholds = usualThresholds()) {
+  const code = language.value || recognised;
+  const words = code && code !== ANY ? quality(languageOf(model.languages, code), thresholds) : "";
+  say(byId("language-note"), words && !language.value ? `Recognised as ${words}` : words);
+}
+
+const sayNever = (never) => say(byId("strictness-note"), neverInWords(never, model.labels.length));
+
+function showStrictness() {
+  const words = strictnessInWords(precision());
+  byId("strictness-words").textContent = words;
+  strictness.setAttribute("aria-valuetext", words);
 }
 
 function readSheet() {
@@ -125,19 +165,23 @@ function readSheet() {
     byId("progress").max = texts.length || 1;
     byId("running").hidden = texts.length <= model.limits.texts && !file;
     if (file) {
-      table.clear(ids());
+      table.clear(model);
       showProgress(own, done, texts.length);
     }
-    for await (const piece of readMany(sent, inLanguage(), model.limits, signal, onWait)) {
+    for await (const { results: piece, never_given: never } of readMany(sent, options(), model.limits, signal, onWait)) {
       signal.throwIfAborted();
-      if (!done.length) table.clear(ids());
+      if (!done.length) {
+        table.clear(model);
+        sayLanguage(null);
+        sayNever(never);
+      }
       const from = done.length;
       const cutAt = (row) => (sent[row] === texts[row] ? 0 : limit);
       done = done.concat(piece.map((result, index) => ({ ...result, cut: cutAt(from + index) })));
       table.append(texts.slice(from, done.length), done.slice(from));
       showProgress(own, done, texts.length);
     }
-    announce(byId("many-note").textContent);
+    announce(`${byId("many-note").textContent} ${byId("strictness-note").textContent}`);
   });
 }
 
@@ -149,12 +193,14 @@ function showProgress(own, done, total) {
   if (done.length) table.summarise(done);
   const cuts = done.filter(({ cut }) => cut).length;
   const unreadable = done.filter((result) => result.unreadable).length;
+  const empty = done.filter((result) => !isRead(result)).length - unreadable;
   byId("many-title").textContent = file?.name ?? "Your texts";
   byId("many-note").textContent = [
     `${done.length < total ? `${done.length.toLocaleString("en")} of ` : ""}${count(total, "text")} read.`,
     total > SHOWN ? `The table shows the first ${SHOWN}; the summary and the download have them all.` : "",
     cuts ? `${count(cuts, "text")} too long for the service: only the beginning was sent.` : "",
     unreadable ? `${count(unreadable, "text")} in letters that the model does not know.` : "",
+    empty ? `${count(empty, "text")} with nothing to read.` : "",
   ]
     .filter(Boolean)
     .join(" ");
@@ -181,21 +227,29 @@ function closeFile() {
 }
 
 function download() {
-  const address = URL.createObjectURL(new Blob([toCsv(shown, results, ids())], { type: "text/csv" }));
+  const address = URL.createObjectURL(new Blob([toCsv(shown, results, model)], { type: "text/csv" }));
   const name = `${file ? file.name.replace(/\.\w+$/, "") : "texts"}-emotions.csv`;
   element("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60_000); // Safari asks for the file only after the click
 }
 
+function readSoon() {
+  clearTimeout(timer);
+  timer = setTimeout(read, file || linesOf(editor.value).length > 20 ? LONG_PAUSE : PAUSE);
+}
+
 function listen() {
   editor.addEventListener("input", () => {
     closeFile();
-    clearTimeout(timer);
-    timer = setTimeout(read, linesOf(editor.value).length > 20 ? LONG_PAUSE : PAUSE);
+    readSoon();
   });
   language.addEventListener("change", () => {
-    say(byId("language-note"), language.value ? quality(chosenLanguage()) : "");
+    if (model) sayLanguage(null);
     read();
+  });
+  strictness.addEventListener("input", () => {
+    showStrictness();
+    readSoon();
   });
   byId("file").addEventListener("change", (event) => openFile(event.target.files[0]));
   byId("header").addEventListener("change", parseFile);
@@ -254,7 +308,11 @@ async function start() {
     byId("access").hidden = true;
     wheel = new Wheel(byId("wheel"), model.labels);
     document.querySelector(".legend").toggleAttribute("hidden", byId("wheel").hasAttribute("hidden"));
-    if (language.options.length === 1) fillLanguages(language, model.languages);
+    byId("meanings").hidden = byId("wheel").hasAttribute("hidden"); // labels of one's own mean something else
+    if (language.options.length === 2) fillLanguages(language, model.languages);
+    strictness.max = LAST;
+    byId("strictness-option").hidden = !model.strictness;
+    showStrictness();
     say(byId("model"), `Answers come from ${model.name} ${model.version}, on the machine that serves this page.`);
     byId("card").textContent = model.card;
     byId("about").hidden = !model.card;

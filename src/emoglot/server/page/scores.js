@@ -2,6 +2,12 @@
 
 import { element, hue, two } from "./dom.js";
 
+/** Whether the model read the text: an empty or unreadable one has no scores. */
+export const isRead = ({ scores }) => Object.keys(scores).length > 0;
+
+/** A score as it is shown, `0.87`; nothing where there is none. */
+export const shown = (score) => (score === undefined ? "" : two(score));
+
 export function meter(score, label, threshold = null) {
   const bar = element("span", { className: "meter", ariaHidden: "true" }, element("span"));
   bar.style.setProperty("--hue", hue(label));
@@ -16,17 +22,18 @@ export function meter(score, label, threshold = null) {
 
 export function listScores(place, labels, result, thresholds) {
   const given = new Set(result.labels);
+  const scoreOf = (id) => result.scores[id] ?? 0;
   const ranked = labels
     .map(({ id }) => id)
-    .sort((one, other) => given.has(other) - given.has(one) || result.scores[other] - result.scores[one]);
+    .sort((one, other) => given.has(other) - given.has(one) || scoreOf(other) - scoreOf(one));
   place.replaceChildren(
     ...ranked.map((id) => {
       const row = element(
         "li",
         { className: given.has(id) ? "given" : "" },
         element("span", { className: "name", textContent: id }),
-        meter(result.scores[id], id, thresholds[id]),
-        element("span", { className: "score", textContent: two(result.scores[id]) }),
+        meter(scoreOf(id), id, thresholds[id]),
+        element("span", { className: "score", textContent: shown(result.scores[id]) }),
         element("span", { className: "tick", textContent: given.has(id) ? "✓" : "" }),
       );
       row.dataset.label = id;
@@ -35,8 +42,9 @@ export function listScores(place, labels, result, thresholds) {
   );
 }
 
-/** The given labels in words, strongest first. */
+/** The given labels in words, strongest first; nothing of a text that was not read. */
 export function inWords({ labels, scores }) {
+  if (!isRead({ scores })) return "";
   if (!labels.length) return "No emotion reaches its threshold.";
   const ranked = [...labels].sort((one, other) => scores[other] - scores[one]);
   return ranked.map((label) => `${label} ${two(scores[label])}`).join(", ");

@@ -29,13 +29,29 @@ function guessColumn(columns, rows) {
 
 export const textsOf = ({ rows, column }) => rows.map((row) => row[column]);
 
-/** The user's columns as they were, then the labels and a score for each; rows not read yet have none. */
-export function toCsv({ columns, rows }, results, labels) {
-  const names = ["labels", ...labels].map((name) => (columns.includes(name) ? `emoglot ${name}` : name));
+/** The columns that are added, as `emoglot predict` adds them: name, and cell of a result. */
+function addedColumns({ labels, sentiment }) {
+  const ofSentiment = [
+    ["sentiment", (result) => result.sentiment?.name],
+    ["sentiment_score", (result) => result.sentiment?.score],
+  ];
+  return [
+    ["labels", (result) => result.labels.join("; ")],
+    ...labels.map(({ id }) => [id, (result) => result.scores[id]]),
+    ...(sentiment ? ofSentiment : []),
+    ["language", (result) => result.language],
+    ["truncated", (result) => String(Boolean(result.truncated || result.cut))],
+    ["unreadable", (result) => String(result.unreadable)],
+  ];
+}
+
+/** The user's columns as they were, then what the model says; a cell is empty where it says nothing, or not yet. */
+export function toCsv({ columns, rows }, results, model) {
+  const added = addedColumns(model);
+  const names = added.map(([name]) => (columns.includes(name) ? `emoglot ${name}` : name));
   const body = rows.map((row, index) => {
     const result = results[index];
-    const scores = labels.map((id) => result?.scores[id] ?? "");
-    return [...row, result?.labels.join("; ") ?? "", ...scores];
+    return [...row, ...added.map(([, cell]) => (result && cell(result)) ?? "")];
   });
   return write([[...columns, ...names], ...body]);
 }

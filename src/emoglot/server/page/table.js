@@ -1,27 +1,40 @@
 // Many texts as a table with a bar for every emotion, and their summary.
 
 import { count, element, two } from "./dom.js";
-import { meter } from "./scores.js";
+import { languageOf } from "./languages.js";
+import { isRead, meter } from "./scores.js";
+import { badge, shares } from "./sentiment.js";
 
 export const SHOWN = 200; // rows; more make a phone slow, and the download has them all
 
-const heading = (textContent, scope = "col") =>
-  element("th", { textContent, scope, role: scope === "col" ? "columnheader" : "rowheader" });
+const heading = (textContent, scope = "col", className = "") =>
+  element("th", { textContent, scope, className, role: scope === "col" ? "columnheader" : "rowheader" });
+
+/** `3 (43 %)` beside a bar. */
+function amount(texts, share, name) {
+  const number = `${texts.toLocaleString("en")} (${Math.round(100 * share)} %)`;
+  return element("td", {}, element("div", {}, meter(share, name), number));
+}
 
 export class Table {
-  constructor(rows, summary) {
+  constructor(rows, summary, sentiments) {
     this.head = rows.tHead;
     this.body = rows.tBodies[0];
     this.summary = summary.tBodies[0];
+    this.sentiments = sentiments;
   }
 
-  /** Start anew with these labels. */
-  clear(labels) {
-    this.labels = labels;
-    const names = ["Text", "Emotions", ...labels].map((name) => heading(name));
-    this.head.replaceChildren(element("tr", { role: "row" }, ...names));
+  /** Start anew with what this model says. */
+  clear(model) {
+    this.model = model;
+    this.labels = model.labels.map(({ id }) => id);
+    const names = ["Text", "Emotions", ...(model.sentiment ? ["Sentiment"] : []), "Language"];
+    const turned = this.labels.map((id) => heading(id, "col", "turned"));
+    this.head.replaceChildren(element("tr", { role: "row" }, ...names.map((name) => heading(name)), ...turned));
     this.body.replaceChildren();
     this.summary.replaceChildren();
+    this.sentiments.tBodies[0].replaceChildren();
+    this.sentiments.hidden = !model.sentiment;
   }
 
   append(texts, results) {
@@ -33,48 +46,63 @@ export class Table {
     // The roles are said because a phone shows the rows as blocks, and a browser may then forget that they are rows.
     const words = element("div", { dir: "auto", className: "clamped", textContent: text });
     const own = element("th", { scope: "row", role: "rowheader" }, words);
-    const given = result.labels.join(", ") || (result.unreadable ? "" : "none");
+    const given = result.labels.join(", ") || (isRead(result) ? "none" : "");
     const labels = element("td", { role: "cell", className: "labels", textContent: given });
     for (const note of notes(result)) labels.append(element("small", { textContent: note }));
+    const { languages, sentiment } = this.model;
+    const name = result.language ? languageOf(languages, result.language).name : "";
+    const about = [
+      ...(sentiment ? [element("td", { role: "cell" }, result.sentiment ? badge(result.sentiment) : "")] : []),
+      element("td", { role: "cell", className: "language", textContent: name }),
+    ];
     const cells = this.labels.map((id) => {
       const score = result.scores[id];
-      const cell = element("td", { role: "cell", className: "number" }, two(score), meter(score, id));
+      const content = score === undefined ? [] : [two(score), meter(score, id)];
+      const cell = element("td", { role: "cell", className: "number" }, ...content);
       cell.dataset.label = id;
       if (result.labels.includes(id)) cell.classList.add("given");
       return cell;
     });
-    return element("tr", { role: "row" }, own, labels, ...cells);
+    return element("tr", { role: "row" }, own, labels, ...about, ...cells);
   }
 
+  /** Sum up the texts that were read: shares and means are of them. */
   summarise(results) {
+    const read = results.filter(isRead);
+    const of = Math.max(1, read.length);
     const rows = this.labels.map((id) => {
-      const carriers = results.filter(({ labels }) => labels.includes(id)).length;
-      const mean = results.reduce((sum, { scores }) => sum + scores[id], 0) / results.length;
+      const carriers = read.filter(({ labels }) => labels.includes(id)).length;
+      const mean = read.reduce((sum, { scores }) => sum + scores[id], 0) / of;
       return { id, carriers, mean };
     });
     rows.sort((one, other) => other.carriers - one.carriers || other.mean - one.mean);
     this.summary.replaceChildren(
       ...rows.map(({ id, carriers, mean }) => {
-        const share = carriers / results.length;
-        const number = `${carriers.toLocaleString("en")} (${Math.round(100 * share)} %)`;
-        const row = element(
-          "tr",
-          {},
-          heading(id, "row"),
-          element("td", {}, element("div", {}, meter(share, id), number)),
-          element("td", { className: "number", textContent: two(mean) }),
-        );
+        const number = element("td", { className: "number", textContent: read.length ? two(mean) : "" });
+        const row = element("tr", {}, heading(id, "row"), amount(carriers, carriers / of, id), number);
         row.dataset.label = id;
         return row;
       }),
     );
+    if (this.model.sentiment) this.#summariseSentiment(read);
+  }
+
+  #summariseSentiment(read) {
+    const rows = shares(read).map(({ name, texts, share }) => {
+      const row = element("tr", {}, heading(name, "row"), amount(texts, share, name));
+      row.dataset.sentiment = name;
+      return row;
+    });
+    this.sentiments.tBodies[0].replaceChildren(...rows);
   }
 }
 
 /** What a user must know of a result that is not all it seems. */
-export function notes({ unreadable, truncated, cut }) {
+export function notes(result) {
+  const { unreadable, truncated, cut } = result;
   return [
     unreadable && "The model does not know these letters.",
+    !unreadable && !isRead(result) && "There is nothing to read.",
     truncated && "Only the beginning was read.",
     cut && `Too long for the service: only its first ${count(cut, "character")} were sent.`,
   ].filter(Boolean);
