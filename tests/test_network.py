@@ -153,7 +153,7 @@ def test_the_watch_sees_what_the_tests_above_look_for(tmp_path):
     told, _ = watched.start("-c", code).communicate(timeout=60)
     assert told == ""
     assert "192.0.2.1" in watched.addresses()
-    assert len(watched.looked_up()) == 2
+    assert {"openat", "connect"} <= {re.split(r"[ (]+", line)[1] for line in watched.looked_up()}
     cache = tmp_path / "home" / ".cache"
     assert watched.written() == {str(cache), str(cache / "file")}
 
