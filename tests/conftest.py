@@ -10,6 +10,8 @@ import pytest
 # Before torch is imported anywhere: two test processes on two cores must not fight for threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
+# Some tests import onnxruntime by themselves.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 from emoglot.config import Config
 from emoglot.data.dataset import Dataset

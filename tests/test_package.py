@@ -15,7 +15,7 @@ SOURCE = Path(emoglot.__file__).parent
 
 # Data flows down this list, and so do imports: a module may import from its own layer or from those above it.
 LAYERS = [
-    {"_version", "errors", "labels", "emotions", "config", "files", "workers", "lanes"},
+    {"_version", "errors", "labels", "emotions", "config", "files", "workers", "lanes", "onnxruntime"},
     {"text", "metrics", "thresholds", "strictness", "loss", "calibration", "analysis"},
     {"data", "encoders"},
     {"parallel", "recipe", "arguments", "language"},

@@ -7,7 +7,8 @@
     │   └── MissingExtraError    4   an optional dependency that is not installed
     ├── ModelError               5   a model folder that can't be read or trusted
     ├── TrainingError            6   training data from which nothing can be learnt
-    └── RejectedRowsError        7   all is done, but for some rows of a file
+    ├── RejectedRowsError        7   all is done, but for some rows of a file
+    └── WorkerError              8   a worker process that died
 
 Every message states the rule, the value it got and the way out.
 """
@@ -66,3 +67,9 @@ class RejectedRowsError(EmoglotError):
     """Some rows of a file could not be scored; all others were."""
 
     exit_code = 7
+
+
+class WorkerError(EmoglotError):
+    """A worker process died, and what it was doing is not done."""
+
+    exit_code = 8

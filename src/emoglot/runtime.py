@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from emoglot.errors import ModelError
 from emoglot.features import Features, length_sorted_batches
+from emoglot.onnxruntime import import_onnxruntime
 from emoglot.wide import WideChannel
 
 # Tokens in one run of the head: 64 tweets of 32 tokens, beyond which a batch gains nothing on a laptop.
@@ -20,8 +21,7 @@ class HeadRuntime:
     """An onnxruntime session over the bytes of a compiled head."""
 
     def __init__(self, graph: bytes) -> None:
-        import onnxruntime
-
+        onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
         # Threads that wait for work must not take turns from the encoder.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")

@@ -14,21 +14,28 @@ from multiprocessing.connection import Connection
 from types import SimpleNamespace
 from typing import Any
 
-from emoglot.errors import TrainingError
+from emoglot.errors import WorkerError
 
 # A network this small gains little from a second thread, and threads of two processes wait for each other.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 def results(futures: Iterable[Future[Any]]) -> Iterator[Future[Any]]:
-    """Give futures as they end; that a worker was killed is told in a sentence."""
+    """Yield futures as they end; raise WorkerError when a worker was killed."""
     for future in as_completed(futures):
-        if isinstance(future.exception(), BrokenProcessPool):
-            raise TrainingError(
-                "a worker process ended without a word, perhaps for want of memory: give --jobs 1, "
-                "and the same command goes on with what is left"
-            ) from future.exception()
+        with telling_of_death("give --jobs 1, and the same command goes on with what is left"):
+            if isinstance(error := future.exception(), BrokenProcessPool):
+                raise error
         yield future
+
+
+@contextmanager
+def telling_of_death(way_out: str) -> Iterator[None]:
+    """Turn the end of a worker that was killed into one sentence."""
+    try:
+        yield
+    except BrokenProcessPool as error:
+        raise WorkerError(f"a worker process died, probably out of memory: {way_out}") from error
 
 
 @contextmanager

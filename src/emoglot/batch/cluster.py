@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ try:
 except ImportError as missing:
     raise MissingExtraError(missing.name or "ray", "ray", "scoring on a cluster") from missing
 
+RAY_TELEMETRY = "RAY_USAGE_STATS_ENABLED"  # a cluster that we start sends none; one that runs already is its owner's
 WRITTEN = (CSV, JSONL, PARQUET)
 SUCCESS = "_SUCCESS"  # as Hadoop and Spark call the file that says: all is there
 
@@ -69,6 +71,7 @@ def score_on_ray(
     if system.get_file_info(folder).type != fs.FileType.NotFound:
         raise UsageError(f"{target} exists already: give another name")
     if not ray.is_initialized():
+        os.environ.setdefault(RAY_TELEMETRY, "0")
         ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
     ray.data.DataContext.get_current().execution_options.preserve_order = True
     # As many actors as there is room for, unless it was said; they come and go with the machines.

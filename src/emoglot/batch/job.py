@@ -1,30 +1,43 @@
 """A job: a file is read in windows, each is scored and kept as a piece, and the pieces become the output.
 
-OUT.parts/            while the job runs; killed at any moment, it goes on from here
-├── job.json          what is being done: a job goes on only as it began
-├── 000000-8192       the first piece: the rows read up to its end
-├── 000000.rejects    the rows of that window which could not be scored
+OUT.parts/                 while the job runs; killed at any moment, it goes on from here
+├── job.json               our mark, and what is being done: a job goes on only as it began
+├── lock                   held by the process that works on the job
+├── 000000-8192-5d41…      the first piece: the rows read up to its end, and the hash of what was read
+├── 000000.rejects         the rows of that window which could not be scored
 └── …
+
+What is not marked as ours is refused, and never removed.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from emoglot.batch.lock import HeldError, Lock
 from emoglot.batch.sink import Sink
-from emoglot.batch.source import Window
+from emoglot.batch.source import Position, Reject, Window
 from emoglot.errors import UsageError
 from emoglot.files import write_whole
 
-JOB_FILE = "job.json"
+JOB_FILE, LOCK_FILE = "job.json", "lock"
+DRAFT, WHOLE, REJECTS = "draft", "whole", "rejects"
+MARK = "emoglot score"
 INPUT = "input"  # the file that is read, in what is said of a job: without one, it comes through a pipe
 REJECTS_SUFFIX = ".rejects.jsonl"
+# What a job has come to: while it is written, OUT may be there already; once it is done, its pieces may be removed.
+READING, WRITING, DONE = "reading", "writing", "done"
+
+_PIECE = re.compile(r"(\d{6,})-(\d+)-([0-9a-f]*)")
+_OURS = re.compile(rf"{_PIECE.pattern}|\d{{6,}}\.rejects(\.draft)?|{DRAFT}|{WHOLE}|{REJECTS}|{JOB_FILE}\.draft")
 
 
 @dataclass(frozen=True)
@@ -36,9 +49,33 @@ class Tally:
     rejects: Path | None
 
 
-def parts_folder(out: Path) -> Path:
-    """Name the folder of pieces of an output."""
-    return out.with_name(f"{out.name}.parts")
+@dataclass(frozen=True)
+class Record:
+    """What job.json says."""
+
+    identity: dict[str, Any]
+    overwrite: bool
+    state: str = READING
+
+    def write(self, folder: Path) -> None:
+        """Write it with our mark."""
+        write_whole(folder / JOB_FILE, json.dumps({"made_by": MARK, **asdict(self)}))
+
+    @classmethod
+    def read(cls, folder: Path) -> Record | None:
+        """Read it, or return None if there is none of ours."""
+        try:
+            found = json.loads((folder / JOB_FILE).read_text(encoding="utf-8"))
+            if found.pop("made_by") != MARK:
+                return None
+            return cls(**found)
+        except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+def rejects_of(out: Path) -> Path:
+    """Name the list of rejects of an output."""
+    return out.with_name(f"{out.name}{REJECTS_SUFFIX}")
 
 
 class Job:
@@ -46,77 +83,172 @@ class Job:
 
     def __init__(self, out: Path, identity: dict[str, Any]) -> None:
         self._out = out
-        self._folder = parts_folder(out)
-        self._identity = identity
-
-    def begin(self, *, resume: bool, overwrite: bool) -> None:
-        """Take the folder of pieces, refusing to mix two jobs or to lose anything."""
-        record = self._folder / JOB_FILE
-        shutil.rmtree(self._folder.with_name(f"{self._folder.name}.done"), ignore_errors=True)
-        if self._folder.exists():
-            found = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else None
-            if not resume:
-                way = "go on with --resume, or delete it" if found and INPUT in found else "delete it"
-                raise UsageError(f"{self._folder} holds an unfinished job: {way}")
-            if found is not None and found != self._identity:
-                changed = [name for name, value in self._identity.items() if found.get(name) != value]
-                raise UsageError(f"{self._folder} holds another job, with another {' and '.join(changed)}: delete it")
-        elif self._out.exists() and not self._out.is_file():
-            raise UsageError(f"{self._out} is no file that could be replaced: give another name, or - for stdout")
-        elif self._out.exists() and not overwrite:
-            if resume:
-                raise UsageError(f"{self._out} is complete: there is nothing to resume")
-            raise UsageError(f"{self._out} exists already: give another name, or --overwrite to replace it")
-        self._folder.mkdir(parents=True, exist_ok=True)
-        write_whole(record, json.dumps(self._identity))
+        self._rejects = rejects_of(out)
+        self._folder = out.with_name(f"{out.name}.parts")
+        self._lock = Lock(self._folder / LOCK_FILE)
+        self._record = Record(identity, overwrite=False)
 
     @contextmanager
-    def kept_if_it_can_go_on(self) -> Iterator[None]:
-        """Leave no folder behind from which no job can go on: one of a pipe, or that failed at its first rows."""
+    def begun(self, *, resume: bool, overwrite: bool) -> Iterator[None]:
+        """Hold the folder of pieces, refusing to mix two jobs or to lose anything.
+
+        No folder is left behind from which no job can go on: one of a pipe, or that failed at its first rows.
+        """
+        self._record = replace(self._record, overwrite=overwrite)
+        if os.path.lexists(self._folder):
+            self._check_ours()
+        else:
+            self._check_free(resume=resume)
+            self._folder.mkdir(parents=True)
+        with self._held():
+            self._take_up(resume=resume)
+            try:
+                yield
+            except BaseException as error:
+                if INPUT not in self._record.identity or (isinstance(error, Exception) and not self.pieces()):
+                    self._remove()
+                raise
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        try:
+            self._lock.acquire()
+        except HeldError as error:
+            raise UsageError(
+                f"only one job at a time can write {self._out}, and one is running: wait for it, or give another name"
+            ) from error
         try:
             yield
-        except BaseException as error:
-            if INPUT not in self._identity or (isinstance(error, Exception) and not self.pieces()):
-                shutil.rmtree(self._folder, ignore_errors=True)
-            raise
+        finally:
+            self._lock.release()
 
-    def position(self) -> tuple[int, int]:
-        """Say how many pieces there are, and how many rows they are made of."""
+    def _take_up(self, *, resume: bool) -> None:
+        """Go on with the job in the folder, or begin one if there is none."""
+        found = Record.read(self._folder)
+        if found is None or found.state == DONE:  # killed before its first record, or while its pieces were removed
+            try:
+                self._check_free(resume=resume)
+            except UsageError:
+                self._remove()
+                raise
+            self._remove_pieces()
+        else:
+            self._check_same(found, resume=resume)
+            self._record = replace(found, overwrite=found.overwrite or self._record.overwrite)
+            if found.state == READING:
+                self._check_free(resume=False)
+        self._record.write(self._folder)
+
+    def _check_ours(self) -> None:
+        """Refuse a folder without our mark, unless it was made a moment ago and has no more than the lock."""
+        if Record.read(self._folder) is not None:
+            return
+        names = {path.name for path in self._folder.iterdir()} if self._folder.is_dir() else set()
+        if LOCK_FILE not in names or not names <= {LOCK_FILE, f"{JOB_FILE}.draft"}:
+            raise UsageError(
+                f"the pieces of a job are kept in {self._folder}, which is there and was not made by {MARK}: "
+                "rename or delete it, or give another name for OUT"
+            )
+
+    def _check_same(self, found: Record, *, resume: bool) -> None:
+        if not resume:
+            way = "go on with --resume, or delete it" if INPUT in found.identity else "delete it"
+            raise UsageError(f"{self._folder} holds an unfinished job: {way}")
+        changed = [name for name, value in self._record.identity.items() if found.identity.get(name) != value]
+        if found.identity != self._record.identity:
+            raise UsageError(f"{self._folder} holds another job, with another {' and '.join(changed)}: delete it")
+
+    def _check_free(self, *, resume: bool) -> None:
+        """Refuse to replace what the user has, but for an output that may be overwritten."""
+        if os.path.lexists(self._out):
+            if not self._out.is_file():
+                raise UsageError(f"{self._out} is no file that could be replaced: give another name, or - for stdout")
+            if not self._record.overwrite:
+                if resume:
+                    raise UsageError(f"{self._out} is complete: there is nothing to resume")
+                raise UsageError(f"{self._out} exists already: give another name, or --overwrite to replace it")
+        if os.path.lexists(self._rejects):
+            if not _is_list_of_rejects(self._rejects):
+                raise UsageError(
+                    f"rejects are listed in {self._rejects}, which is there and was not made by {MARK}: "
+                    "rename or delete it, or give another name for OUT"
+                )
+            if not self._record.overwrite:
+                raise UsageError(f"{self._rejects} exists already: give another name, or --overwrite to replace it")
+
+    def position(self) -> Position:
+        """Return where the pieces end."""
         pieces = self.pieces()
-        return len(pieces), int(pieces[-1].name.partition("-")[2]) if pieces else 0
+        if not pieces:
+            return Position()
+        _, rows, digest = pieces[-1].name.split("-")
+        return Position(len(pieces), int(rows), digest)
 
     def keep(self, window: Window, piece: bytes) -> None:
         """Keep the piece of a window; once its file is there, it is never made again."""
         if window.rejects:
             lines = [json.dumps(asdict(reject), ensure_ascii=False, default=str) for reject in window.rejects]
             write_whole(self._folder / f"{window.number:06d}.rejects", "\n".join(lines) + "\n")
-        path = self._folder / f"{window.number:06d}-{window.read}"
-        draft = self._folder / "draft"
+        draft = self._folder / DRAFT
         draft.write_bytes(piece)
-        draft.replace(path)
+        draft.replace(self._folder / f"{window.number:06d}-{window.read}-{window.digest}")
 
     def finish(self, sink: Sink) -> Tally:
         """Make the output of all pieces, which appears whole or not at all."""
-        draft = self._folder / "whole"
-        sink.join(self.pieces(), draft)
-        rejects = self._out.with_name(f"{self._out.name}{REJECTS_SUFFIX}")
-        rejected = self._join_rejects(rejects)
-        _, rows = self.position()
-        draft.replace(self._out)
-        # Renamed first: killed while the pieces are deleted, nobody must take those that are left for a job.
-        done = self._folder.rename(self._folder.with_name(f"{self._folder.name}.done"))
-        shutil.rmtree(done)
-        return Tally(rows, rejected, rejects if rejected else None)
+        rows = self.position().rows
+        sink.join(self.pieces(), self._folder / WHOLE)
+        rejected = self._join_rejects(self._folder / REJECTS)
+        if self._record.state == READING:
+            self._check_free(resume=False)  # it may have come while the job ran
+            self._enter(WRITING)
+        if rejected:
+            (self._folder / REJECTS).replace(self._rejects)
+        else:
+            self._rejects.unlink(missing_ok=True)  # those of the output that is replaced
+        (self._folder / WHOLE).replace(self._out)
+        self._enter(DONE)  # first: killed while the pieces are removed, nobody must take those that are left for a job
+        self._remove()
+        return Tally(rows, rejected, self._rejects if rejected else None)
+
+    def _enter(self, state: str) -> None:
+        self._record = replace(self._record, state=state)
+        self._record.write(self._folder)
 
     def _join_rejects(self, target: Path) -> int:
-        found = sorted(self._folder.glob("*.rejects"))
-        target.unlink(missing_ok=True)
-        if not found:
-            return 0
-        text = "".join(path.read_text(encoding="utf-8") for path in found)
-        write_whole(target, text)
-        return text.count("\n")
+        """Join the lists of rejects, which may be as long as the input, and return how many there are."""
+        count = 0
+        with target.open("wb") as joined:
+            for path in sorted(self._folder.glob("*.rejects"), key=lambda path: int(path.stem)):
+                with path.open("rb") as part:
+                    count += sum(1 for _ in part)
+                    part.seek(0)
+                    shutil.copyfileobj(part, joined)
+        return count
 
     def pieces(self) -> list[Path]:
-        """List the pieces that are safe."""
-        return sorted(self._folder.glob("[0-9]*-[0-9]*"))
+        """List the pieces that are safe, in order."""
+        found = [path for path in self._folder.iterdir() if _PIECE.fullmatch(path.name)]
+        return sorted(found, key=lambda path: int(path.name.partition("-")[0]))
+
+    def _remove_pieces(self) -> None:
+        for path in self._folder.iterdir():
+            if _OURS.fullmatch(path.name):
+                path.unlink()
+
+    def _remove(self) -> None:
+        """Remove what we made, the mark last; what others have put beside it stays."""
+        self._remove_pieces()
+        (self._folder / JOB_FILE).unlink(missing_ok=True)
+        self._lock.remove()
+        with suppress(OSError):
+            self._folder.rmdir()
+
+
+def _is_list_of_rejects(path: Path) -> bool:
+    """Tell our lists of rejects from other files by their first line."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            first = json.loads(file.readline())
+    except (OSError, ValueError):
+        return False
+    return isinstance(first, dict) and set(first) == set(Reject.__dataclass_fields__)

@@ -11,10 +11,10 @@ from typing import Any
 
 from emoglot.batch.columns import added_columns
 from emoglot.batch.formats import STANDARD, Format
-from emoglot.batch.job import INPUT, Job, Tally
+from emoglot.batch.job import INPUT, Job, Tally, rejects_of
 from emoglot.batch.scoring import Model, score_texts, score_windows
 from emoglot.batch.sink import Sink
-from emoglot.batch.source import Columns, Source, Window, open_source
+from emoglot.batch.source import Columns, Position, Source, Window, check_unchanged, open_source
 from emoglot.errors import UsageError
 from emoglot.model import EmotionClassifier
 from emoglot.persist import DESCRIPTION_FILE
@@ -46,16 +46,18 @@ def score_file(
             sink.settle(source.schema)
         scoring = _Scoring(source, sink, model, loaded, jobs)
         if target == STANDARD:
-            return _stream(scoring, on_window)
-        job = Job(Path(target), _identity(name, source_format, target_format, columns, model, prefix))
-        job.begin(resume=resume, overwrite=overwrite)
-        with job.kept_if_it_can_go_on():
-            number, read = job.position()
+            tally, end = _stream(scoring, on_window)
+            check_unchanged(source, source_format, columns, end)
+            return tally
+        _check_other_file(name, target)
+        job = Job(Path(target), _identity(source, source_format, target_format, columns, model, prefix))
+        with job.begun(resume=resume, overwrite=overwrite):
             for first in job.pieces()[:1]:
                 sink.settle_as(first)
-            for window, piece in scoring.pieces(read, number):
+            for window, piece in scoring.pieces(job.position()):
                 job.keep(window, piece)
                 on_window(window, source)
+            check_unchanged(source, source_format, columns, job.position())
             return job.finish(sink)
 
 
@@ -69,10 +71,10 @@ class _Scoring:
     loaded: EmotionClassifier
     jobs: int
 
-    def pieces(self, skip: int = 0, number: int = 0) -> Iterator[tuple[Window, bytes]]:
-        """Yield each window after the first `skip` rows with its piece; a file without rows still gets its header."""
-        is_empty = number == 0
-        windows = self.source.windows(skip, number)
+    def pieces(self, begin: Position) -> Iterator[tuple[Window, bytes]]:
+        """Yield each window after a position with its piece; a file without rows still gets its header."""
+        is_empty = begin.windows == 0
+        windows = self.source.windows(begin)
         for window, scored in score_windows(windows, self.model, self.loaded, self.jobs):
             is_empty = False
             yield window, self.sink.encode(window, scored)
@@ -80,19 +82,26 @@ class _Scoring:
             yield Window(0), self.sink.encode(Window(0), score_texts(self.loaded, []))
 
 
-def _stream(scoring: _Scoring, on_window: OnWindow) -> Tally:
+def _check_other_file(name: str, target: str) -> None:
+    """Refuse to replace the input: its rejected rows would be lost, and a killed job could not go on."""
+    for taken in (Path(target), rejects_of(Path(target))):
+        if name != STANDARD and taken.exists() and taken.samefile(name):
+            raise UsageError(f"the output must be another file than the input, got {name} for both: give another name")
+
+
+def _stream(scoring: _Scoring, on_window: OnWindow) -> tuple[Tally, Position]:
     """Write to standard output as we go; there, nothing can be taken back."""
-    rows = rejected = 0
-    for window, piece in scoring.pieces():
+    rejected, end = 0, Position()
+    for window, piece in scoring.pieces(end):
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         on_window(window, scoring.source)
-        rows, rejected = window.read, rejected + len(window.rejects)
-    return Tally(rows, rejected, None)
+        rejected, end = rejected + len(window.rejects), window.end
+    return Tally(end.rows, rejected, None), end
 
 
 def _identity(
-    name: str, source_format: Format, target_format: Format, columns: Columns, model: Model, prefix: str
+    source: Source, source_format: Format, target_format: Format, columns: Columns, model: Model, prefix: str
 ) -> dict[str, Any]:
     """Say what must not change while a job is unfinished, under the names by which a user knows it."""
     from emoglot.encoders import EMBEDDED_MODEL
@@ -105,7 +114,6 @@ def _identity(
         "columns": [columns.text, columns.id, prefix],
         "format": [source_format.kind, target_format.kind, target_format.compression],
     }
-    if name != STANDARD:
-        found = Path(name).stat()
-        facts[INPUT] = [str(Path(name).resolve()), found.st_size, found.st_mtime_ns]
+    if source.watch is not None:
+        facts[INPUT] = source.watch.identity
     return facts

@@ -15,7 +15,7 @@ from emoglot.errors import UsageError
 from emoglot.lanes import available_cores, in_order
 from emoglot.language.names import resolve_language
 from emoglot.model import EmotionClassifier, load
-from emoglot.workers import worker_number, worker_pool
+from emoglot.workers import telling_of_death, worker_number, worker_pool
 
 if TYPE_CHECKING:
     from emoglot.batch.source import Window
@@ -87,7 +87,8 @@ def score_windows(
         for window in windows:
             yield window, score_texts(loaded, window.texts, model.languages(window), *arguments)
         return
-    with worker_pool(jobs, lambda news: None, _prepare, model) as submit:
+    way_out = "give --resume, if the output is a file, and fewer --jobs"
+    with telling_of_death(way_out), worker_pool(jobs, lambda news: None, _prepare, model) as submit:
         # One more than can be worked on, so that nobody waits for reading.
         yield from in_order(
             lambda window: submit(score_texts, window.texts, model.languages(window), *arguments), windows, ahead=jobs

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -15,6 +15,7 @@ from pyarrow import parquet
 
 from emoglot.batch.formats import JSONL, PARQUET, STANDARD, TEXT, Format, check_readable, delimiter_of
 from emoglot.batch.records import Numbered, Record, csv_records, json_records, text_records
+from emoglot.batch.watch import Watch, new_hash
 from emoglot.data.cells import shown
 from emoglot.data.lines import MalformedLineError
 from emoglot.errors import DataError
@@ -33,6 +34,18 @@ class Reject:
     id: Any = None
 
 
+@dataclass(frozen=True)
+class Position:
+    """Where a job goes on: after so many windows and rows, and the hash of what was read for them."""
+
+    windows: int = 0
+    rows: int = 0
+    digest: str = ""
+
+
+_START = Position()
+
+
 @dataclass
 class Window:
     """Rows in their order: the good ones with their texts, the bad ones with the reason."""
@@ -43,6 +56,12 @@ class Window:
     rejects: list[Reject] = field(default_factory=list)
     table: pa.Table | None = None  # the good rows as they were, where they come from Parquet
     read: int = 0  # rows of the file up to the end of this window
+    digest: str = ""  # the hash of the file up to there
+
+    @property
+    def end(self) -> Position:
+        """The position after this window."""
+        return Position(self.number + 1, self.read, self.digest)
 
     def rows(self) -> list[Record]:
         """Give the good rows as Python has them."""
@@ -77,8 +96,12 @@ class Source(Protocol):
     def schema(self) -> pa.Schema | None:
         """All columns with their types, where the file says so before its rows."""
 
-    def windows(self, skip: int = 0, number: int = 0) -> Iterator[Window]:
-        """Give the windows after the first `skip` rows, counted from `number`."""
+    @property
+    def watch(self) -> Watch | None:
+        """The file itself; None for a pipe."""
+
+    def windows(self, begin: Position = _START) -> Iterator[Window]:
+        """Yield the windows after a position; raise DataError if what lies before it has changed."""
 
     def progress(self) -> tuple[int, int]:
         """Say how much was read, and how much there is; 0 where nobody knows."""
@@ -88,28 +111,42 @@ class Source(Protocol):
 def open_source(name: str, format: Format, columns: Columns) -> Iterator[Source]:
     """Open a file by its format, or standard input."""
     if name == STANDARD:
-        yield StreamSource(sys.stdin.buffer, 0, format, columns)
+        yield StreamSource(sys.stdin.buffer, format, columns)
         return
     check_readable(Path(name))
-    with Path(name).open("rb") as file:
-        if format.kind == PARQUET:
-            yield ParquetSource(file, columns)
-        else:
-            yield StreamSource(file, os.path.getsize(name), format, columns, name)
+    # Opened twice: to be read, and to be looked at meanwhile and afterwards, even if its name is another's by then.
+    with Path(name).open("rb") as file, Path(name).open("rb") as again:
+        yield _source_of(file, format, columns, Watch(name, again))
+
+
+def check_unchanged(source: Source, format: Format, columns: Columns, end: Position) -> None:
+    """Raise DataError if the file is not what was read of it up to its end."""
+    watch = source.watch
+    if watch is None or watch.is_untouched():
+        return
+    # It was linked, moved or given other rights, or it was changed and its time set back: what it holds decides.
+    reread = _source_of(watch.rewound(), format, columns, watch)
+    if next(reread.windows(end), None) is not None:
+        raise watch.changed()
+
+
+def _source_of(file: IO[bytes], format: Format, columns: Columns, watch: Watch) -> Source:
+    if format.kind == PARQUET:
+        return ParquetSource(file, columns, watch)
+    return StreamSource(file, format, columns, watch)
 
 
 class StreamSource:
     """CSV, TSV, JSONL or plain lines."""
 
-    def __init__(
-        self, file: IO[bytes], size: int, format: Format, columns: Columns, name: str = "standard input"
-    ) -> None:
+    def __init__(self, file: IO[bytes], format: Format, columns: Columns, watch: Watch | None = None) -> None:
         self._file = file
-        self._size = size
         self._columns = columns
+        self._hash = new_hash()
+        self.watch = watch
         self.schema: pa.Schema | None = None
         try:
-            self._records = self._open(_lines(format.unpacked(file), name), format)
+            self._records = self._open(self._lines(format.unpacked(file)), format)
         except MalformedLineError as error:
             raise DataError(f"the header is malformed: {error}") from error
         if self.schema is not None:
@@ -130,25 +167,48 @@ class StreamSource:
 
     def progress(self) -> tuple[int, int]:
         """Say how many bytes of the file were read; one that was packed is closed at its end."""
-        if not self._size:
-            return 0, 0
-        return self._size if self._file.closed else self._file.tell(), self._size
+        size = self.watch.size if self.watch else 0
+        return (size if self._file.closed else self._file.tell(), size) if size else (0, 0)
 
-    def windows(self, skip: int = 0, number: int = 0) -> Iterator[Window]:
+    def windows(self, begin: Position = _START) -> Iterator[Window]:
         """Cut the records into windows."""
-        for _ in range(skip):
-            next(self._records)
-        window = Window(number, read=skip)
-        characters = 0
+        self._skip(begin)
+        window = Window(begin.windows, read=begin.rows)
+        first, characters = begin.rows, 0
         for line, record in self._records:
             window.read += 1
             characters += self._add(window, line, record)
-            if window.read - skip >= WINDOW_ROWS or characters >= WINDOW_CHARACTERS:
-                yield window
-                skip, characters = window.read, 0
-                window = Window(window.number + 1, read=skip)
-        if window.read > skip:
-            yield window
+            if window.read - first >= WINDOW_ROWS or characters >= WINDOW_CHARACTERS:
+                yield self._hashed(window)
+                first, characters = window.read, 0
+                window = Window(window.number + 1, read=first)
+        if window.read > first:
+            yield self._hashed(window)
+
+    def _hashed(self, window: Window) -> Window:
+        window.digest = self._hash.hexdigest()
+        return window
+
+    def _skip(self, begin: Position) -> None:
+        skipped = sum(1 for _ in islice(self._records, begin.rows))
+        # Blank lines after the last record belong to its window, and are read when another record is asked for.
+        is_same = skipped == begin.rows and (
+            not skipped
+            or self._hash.hexdigest() == begin.digest
+            or (next(self._records, None) is None and self._hash.hexdigest() == begin.digest)
+        )
+        if not is_same and self.watch:
+            raise self.watch.changed()
+
+    def _lines(self, stream: IO[bytes]) -> Iterator[bytes]:
+        """Yield the lines of a stream, and hash them; what is not packed as its name says is told with that name."""
+        try:
+            for line in stream:
+                self._hash.update(line)
+                yield line
+        except (OSError, pa.ArrowException) as error:
+            name = self.watch.name if self.watch else "standard input"
+            raise DataError(f"{name} can't be read: {error}") from error
 
     def _add(self, window: Window, line: int, record: Record | MalformedLineError) -> int:
         if isinstance(record, MalformedLineError):
@@ -170,8 +230,10 @@ class StreamSource:
 class ParquetSource:
     """A Parquet file, whose other columns are passed on as they are."""
 
-    def __init__(self, file: IO[bytes], columns: Columns) -> None:
+    def __init__(self, file: IO[bytes], columns: Columns, watch: Watch) -> None:
         self._columns = columns
+        self._hash = new_hash()
+        self.watch = watch
         try:
             self._file = parquet.ParquetFile(file)
         except (pa.ArrowException, OSError) as error:
@@ -187,22 +249,22 @@ class ParquetSource:
         """Say how many rows were read."""
         return self._rows, self._file.metadata.num_rows
 
-    def windows(self, skip: int = 0, number: int = 0) -> Iterator[Window]:
-        """Cut the rows into windows; row groups that lie before them are not read."""
-        for batch in self._batches(skip):
-            first = self._rows
-            self._rows += batch.num_rows
-            yield self._window(pa.Table.from_batches([batch]), first, number)
-            number += 1
+    def windows(self, begin: Position = _START) -> Iterator[Window]:
+        """Cut the rows into windows; of row groups that lie before them, only the bytes are read."""
+        try:
+            for number, batch in enumerate(self._batches(begin), start=begin.windows):
+                first = self._rows
+                self._rows += batch.num_rows
+                yield self._window(pa.Table.from_batches([batch]), first, number)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{self.watch.name} can't be read: {error}") from error
 
-    def _batches(self, skip: int) -> Iterator[pa.RecordBatch]:
-        metadata = self._file.metadata
-        group = 0
-        while group < metadata.num_row_groups and self._rows + metadata.row_group(group).num_rows <= skip:
-            self._rows += metadata.row_group(group).num_rows
-            group += 1
-        inside = skip - self._rows
-        for index in range(group, metadata.num_row_groups):  # so that a window never depends on where reading began
+    def _batches(self, begin: Position) -> Iterator[pa.RecordBatch]:
+        group, inside = self._skip(begin)
+        for index in range(group, self._file.metadata.num_row_groups):
+            if not inside:
+                self._hash_group(index)
+            # Group by group, so that a window never depends on where reading began.
             for batch in self._file.iter_batches(WINDOW_ROWS, row_groups=[index]):
                 if inside >= batch.num_rows:
                     inside -= batch.num_rows
@@ -211,8 +273,33 @@ class ParquetSource:
                     assert not inside, "a job goes on where a window began"
                     yield batch
 
+    def _skip(self, begin: Position) -> tuple[int, int]:
+        """Pass whole row groups; return the one where reading begins, and the rows of it that lie before."""
+        metadata = self._file.metadata
+        footer = metadata.serialized_size + 8  # its length and a mark
+        self.watch.hash_range(self._hash, self.watch.size - footer, footer)
+        group = 0
+        while group < metadata.num_row_groups and self._rows + metadata.row_group(group).num_rows <= begin.rows:
+            self._rows += metadata.row_group(group).num_rows
+            self._hash_group(group)
+            group += 1
+        inside = begin.rows - self._rows
+        if inside and group < metadata.num_row_groups:
+            self._hash_group(group)
+        if begin.rows and self._hash.hexdigest() != begin.digest:
+            raise self.watch.changed()
+        return group, inside
+
+    def _hash_group(self, index: int) -> None:
+        group = self._file.metadata.row_group(index)
+        if not group.num_rows:  # which belongs to no window
+            return
+        for chunk in map(group.column, range(group.num_columns)):
+            first = min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset)
+            self.watch.hash_range(self._hash, first, chunk.total_compressed_size)
+
     def _window(self, table: pa.Table, first: int, number: int) -> Window:
-        window = Window(number, read=self._rows)
+        window = Window(number, read=self._rows, digest=self._hash.hexdigest())
         kept = []
         own_ids = _to_python(table.column(self._columns.id)) if self._columns.id else [None] * table.num_rows
         for row, value in enumerate(_to_python(table.column(self._columns.text))):
@@ -237,14 +324,6 @@ def _to_python(values: pa.Table | pa.ChunkedArray) -> list[Any]:
         return list(values.to_pylist())
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise DataError(f"the input has a value that can't be read: {error}") from error
-
-
-def _lines(stream: IO[bytes], name: str) -> Iterator[bytes]:
-    """Give the lines of a stream; what is not packed as its name says is told with that name."""
-    try:
-        yield from stream
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{name} can't be read: {error}") from error
 
 
 def _strings(names: Sequence[str]) -> pa.Schema:

@@ -18,6 +18,7 @@ from emoglot.encoders.hub import HubEncoder
 from emoglot.encoders.onnx import LAYOUT, MODEL_FILE, TOKENIZER_FILE, Description, check_quantization
 from emoglot.errors import EncoderError, MissingExtraError, UsageError
 from emoglot.files import folder_in_the_making
+from emoglot.onnxruntime import import_onnxruntime
 
 # Raise it when the export changes: cached vectors of the old one are then left alone.
 _RECIPE_VERSION = 1
@@ -116,6 +117,7 @@ def _export_network(encoder: HubEncoder, path: Path) -> None:
     device = encoder.model.device
     ids, mask = torch.full((2, 7), 5, device=device), torch.ones((2, 7), dtype=torch.int64, device=device)
     dynamic = {name: {0: "texts", 1: "tokens"} for name in _INPUTS}
+    import_onnxruntime()  # before the exporter does
     try:
         program = torch.onnx.export(
             OneLayer().eval(),
@@ -144,10 +146,10 @@ def _is_large(encoder: HubEncoder) -> bool:
 def _quantize(source: Path, target: Path) -> None:
     """Quantise weights to int8; activations are quantised while running, scaled to each text."""
     try:
-        from onnxruntime.quantization import QuantType, quantize_dynamic
+        quantization = import_onnxruntime("onnxruntime.quantization")
     except ImportError as error:
         raise MissingExtraError(error.name or "onnx", "export", "quantising an encoder") from error
-    quantize_dynamic(str(source), str(target), weight_type=QuantType.QInt8)
+    quantization.quantize_dynamic(str(source), str(target), weight_type=quantization.QuantType.QInt8)
 
 
 @contextmanager

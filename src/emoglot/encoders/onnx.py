@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from emoglot.encoders.base import Ragged, splits_of
 from emoglot.errors import EncoderError, UsageError
 from emoglot.files import hash_file
+from emoglot.onnxruntime import import_onnxruntime
 
 DESCRIPTION_FILE = "encoder.json"
 MODEL_FILE = "model.onnx"
@@ -206,8 +207,7 @@ def _load_tokenizer(folder: Path, max_tokens: int) -> Any:
 
 
 def _open_session(folder: Path) -> Any:
-    import onnxruntime
-
+    onnxruntime = import_onnxruntime()
     options = onnxruntime.SessionOptions()
     # Two calls side by side, of one thread each, are half again as fast as one call with two threads.
     options.intra_op_num_threads = 1

@@ -6,6 +6,7 @@ import math
 import os
 import socket
 import tempfile
+from contextlib import nullcontext
 
 import uvicorn
 
@@ -22,8 +23,9 @@ def run(settings: Settings) -> None:
     _check_address(settings.host, settings.port)
     load(settings.model_folder, encoder=settings.encoder or None)
     os.environ.update(settings.to_environment())  # worker processes read it there
-    with tempfile.TemporaryDirectory() as folder:
-        if settings.workers > 1:
+    # One process needs no folder for the metrics of all, and would leave it: uvicorn ends it by the signal that it got.
+    with tempfile.TemporaryDirectory() if settings.workers > 1 else nullcontext() as folder:
+        if folder is not None:
             os.environ[SHARED_FOLDER] = folder
         uvicorn.run(
             "emoglot.server.app:from_environment",

@@ -1,0 +1,61 @@
+"""A file that one process holds at a time; the system releases it when the process ends, in whatever way."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+# What the system answers when another process holds the file. Any other error means that its kind of disk has no locks.
+_HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+
+
+class HeldError(Exception):
+    """Another process holds the file."""
+
+
+class Lock:
+    """Holds a file, which is made if need be."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = -1
+
+    def acquire(self) -> None:
+        """Hold the file, or raise HeldError."""
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _hold(self._descriptor)
+        except OSError as error:
+            if error.errno in _HELD:
+                self.release()
+                raise HeldError from error
+        if not self.path.exists():  # whoever held it has removed it since it was opened
+            self.release()
+            raise HeldError
+
+    def release(self) -> None:
+        """Let go of the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def remove(self) -> None:
+        """Remove the file while nobody else can hold it."""
+        if sys.platform == "win32":  # which removes no open file
+            self.release()
+        self.path.unlink(missing_ok=True)
+        self.release()
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _hold(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _hold(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
