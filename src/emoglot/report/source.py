@@ -10,8 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
+from emoglot.batch.columns import LABELS
 from emoglot.batch.formats import JSONL, PARQUET, TEXT, check_readable, delimiter_of, format_of
-from emoglot.batch.frame import LABELS
 from emoglot.errors import DataError, UsageError
 from emoglot.labels import SEMEVAL_LABELS
 from emoglot.report.options import Options
