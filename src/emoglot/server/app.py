@@ -28,6 +28,7 @@ from emoglot.server.batcher import QueueFullError
 from emoglot.server.glossary import glossary
 from emoglot.server.metrics import Metrics
 from emoglot.server.protocol import GONE, MAX_HEADERS, MAX_SECONDS
+from emoglot.server.reports import make_page
 from emoglot.server.schemas import (
     InvalidRequest,
     ModelResponse,
@@ -117,6 +118,13 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
+_REPORT_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    **{code: _PROBLEMS[code] for code in (400, 401, 408, 413)},
+    422: {"model": Problem, "description": "Not a table that can be reported on."},
+    501: {"model": Problem, "description": "The extra `report` is not installed."},
+}
+
+
 def _add_api(app: FastAPI) -> None:
     settings: Settings = app.state.settings
     described = APIRouter()
@@ -158,6 +166,20 @@ def _add_api(app: FastAPI) -> None:
         _check_token(request)
         service: Service = app.state.service
         return service.describe()
+
+    @app.post(
+        "/v1/report",
+        response_class=HTMLResponse,
+        responses=_REPORT_PROBLEMS,
+        openapi_extra={"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}},
+        summary="Make a report of a scored table",
+    )
+    async def report(
+        request: Request, name: str = "texts.csv", time: str | None = None, group: str | None = None
+    ) -> HTMLResponse:
+        _check_token(request)
+        table = await _read_body(request, settings)
+        return HTMLResponse(await make_page(table, name, time, group, settings.model_folder))
 
     @app.get("/healthz", response_model=dict[str, str], summary="The process lives")
     async def healthz() -> dict[str, str]:

@@ -34,8 +34,14 @@ export async function predictPatiently(question, signal, onWait) {
   }
 }
 
-async function ask(path, options = {}) {
-  const headers = { "Content-Type": "application/json" };
+/** Have a scored table made into a page; `columns` says whether it has those of time and group. */
+export function getReport(name, table, { time, group }) {
+  const options = new URLSearchParams({ name, ...(time && { time: "time" }), ...(group && { group: "group" }) });
+  return ask(`v1/report?${options}`, { method: "POST", body: table }, "text/csv");
+}
+
+async function ask(path, options = {}, type = "application/json") {
+  const headers = { "Content-Type": type };
   const token = sessionStorage.getItem(TOKEN);
   // What no header can carry is no token; the browser would fail as if the service were gone.
   if (token && !/^[\x20-\x7e]+$/.test(token)) throw new ServiceError(401, NO_ACCESS);
@@ -43,7 +49,7 @@ async function ask(path, options = {}) {
   let response;
   try {
     response = await fetch(path, { ...options, headers });
-    if (response.ok) return await response.json();
+    if (response.ok) return await (type === "text/csv" ? response.text() : response.json());
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServiceError(0, "The service does not answer. Is it still running? What you see is from before.");

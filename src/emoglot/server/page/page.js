@@ -1,6 +1,6 @@
 // Wires the page: what the user gives goes to the service, and its answer into the wheel, the words and the table.
 
-import { getModel, keepToken, predictPatiently } from "./api.js";
+import { getModel, getReport, keepToken, predictPatiently } from "./api.js";
 import { cut, readMany } from "./batch.js";
 import { decode } from "./csv.js";
 import { byId, count, element, say } from "./dom.js";
@@ -8,7 +8,7 @@ import { EXAMPLES } from "./examples.js";
 import { ANY, fillLanguages, languageOf, quality } from "./languages.js";
 import { inWords, isRead, listScores } from "./scores.js";
 import { badge, inWords as sentimentInWords } from "./sentiment.js";
-import { fromFile, fromLines, linesOf, textsOf, toCsv } from "./sheet.js";
+import { fromFile, fromLines, linesOf, textsOf, toCsv, toScored } from "./sheet.js";
 import { LAST, neverInWords, precisionAt, inWords as strictnessInWords } from "./strictness.js";
 import { notes, SHOWN, Table } from "./table.js";
 import { Wheel } from "./wheel.js";
@@ -211,6 +211,10 @@ function parseFile() {
   const options = sheet.columns.map((textContent, value) => element("option", { textContent, value }));
   byId("column").replaceChildren(...options);
   byId("column").value = sheet.column;
+  for (const id of ["time", "group"]) {
+    const names = sheet.columns.map((textContent, value) => element("option", { textContent, value }));
+    byId(id).replaceChildren(element("option", { textContent: "none", value: "" }), ...names);
+  }
   read();
 }
 
@@ -226,11 +230,33 @@ function closeFile() {
   byId("file").value = "";
 }
 
-function download() {
-  const address = URL.createObjectURL(new Blob([toCsv(shown, results, model)], { type: "text/csv" }));
-  const name = `${file ? file.name.replace(/\.\w+$/, "") : "texts"}-emotions.csv`;
+const titleOf = () => file?.name ?? "texts.csv";
+
+const download = () =>
+  save(toCsv(shown, results, model), "text/csv", `${titleOf().replace(/\.\w+$/, "")}-emotions.csv`);
+
+function save(content, type, name) {
+  const address = URL.createObjectURL(new Blob([content], { type }));
   element("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60_000); // Safari asks for the file only after the click
+}
+
+/** Have the service make a page of what it scored; the choice of time and groups is by the number of a column. */
+async function downloadReport() {
+  const choice = (id) => (file && byId(id).value !== "" ? Number(byId(id).value) : null);
+  byId("report").disabled = true;
+  try {
+    const html = await getReport(titleOf(), toScored(shown, results, model, choice("time"), choice("group")), {
+      time: choice("time") !== null,
+      group: choice("group") !== null,
+    });
+    save(html, "text/html", `${titleOf().replace(/\.\w+$/, "")}-report.html`);
+    say(byId("problem"), "");
+  } catch (error) {
+    say(byId("problem"), error.message);
+  } finally {
+    byId("report").disabled = false;
+  }
 }
 
 function readSoon() {
@@ -259,6 +285,7 @@ function listen() {
   });
   byId("stop").addEventListener("click", () => running?.abort());
   byId("download").addEventListener("click", download);
+  byId("report").addEventListener("click", downloadReport);
   byId("close").addEventListener("click", () => {
     closeFile();
     read();

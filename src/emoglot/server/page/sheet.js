@@ -45,6 +45,17 @@ function addedColumns({ labels, sentiment }) {
   ];
 }
 
+/** The table that a report is made of: the text, what the model says, and the columns of time and group if chosen. */
+export function toScored({ rows, column }, results, model, time, group) {
+  const added = addedColumns(model);
+  const chosen = [["text", column], ...(time === null ? [] : [["time", time]]), ...(group === null ? [] : [["group", group]])];
+  const body = results.map((result, index) => [
+    ...chosen.map(([, place]) => rows[index][place]),
+    ...added.map(([name, cell]) => (name === "labels" ? result.labels.join(",") : (cell(result) ?? ""))),
+  ]);
+  return write([[...chosen.map(([name]) => name), ...added.map(([name]) => name)], ...body]);
+}
+
 /** The user's columns as they were, then what the model says; a cell is empty where it says nothing, or not yet. */
 export function toCsv({ columns, rows }, results, model) {
   const added = addedColumns(model);

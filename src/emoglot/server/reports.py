@@ -1,0 +1,36 @@
+"""Reports: a table that the page has scored becomes the page that `emoglot report` makes."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from fastapi import HTTPException
+
+from emoglot.errors import EmoglotError, MissingExtraError
+
+# One at a time: a report takes all cores for some seconds, and predictions must not wait for several of them.
+_turn = asyncio.Semaphore(1)
+
+
+async def make_page(table: bytes, name: str, time: str | None, group: str | None, model: Path | None) -> str:
+    """Return the HTML about a scored table in CSV; `time` and `group` are columns of it."""
+    async with _turn:
+        try:
+            return await asyncio.to_thread(_make, table, name, time, group, model)
+        except MissingExtraError as error:
+            raise HTTPException(501, str(error)) from error
+        except EmoglotError as error:
+            raise HTTPException(422, str(error)) from error
+
+
+def _make(table: bytes, name: str, time: str | None, group: str | None, model: Path | None) -> str:
+    from emoglot.report.options import Options
+    from emoglot.report.write import make_report
+
+    with tempfile.TemporaryDirectory(prefix="emoglot-") as folder:
+        path = Path(folder) / "scored.csv"
+        path.write_bytes(table)
+        html, _ = make_report(path, Options(time=time, group=group, model=model), name=name)
+    return html
