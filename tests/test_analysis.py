@@ -17,6 +17,7 @@ def analysis(sentiment: list[list[float]], is_read: list[bool]) -> Analysis:
         ~np.array(is_read),
         np.zeros(count, np.bool_),
         ("en",) * count,
+        np.ones(count, np.bool_),
     )
 
 

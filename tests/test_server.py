@@ -109,6 +109,28 @@ def test_what_can_not_be_read_has_no_scores(service):
         assert (result["labels"], result["scores"], result["sentiment"]) == ([], {}, None)
 
 
+def test_a_report_is_made_of_a_scored_table(service, local):
+    pytest.importorskip("polars")
+    names = ["text", "time", "source", "labels", *local.labels_]
+    lines = [",".join(names)]
+    for day, prediction in enumerate(local.predict(TEXTS), start=1):
+        labels = f'"{",".join(prediction.labels)}"'
+        scores = [f"{prediction.scores.get(name, 0):.5f}" for name in local.labels_]
+        lines.append(",".join([f"text {day}", f"2026-03-{day:02d}", "<b>shop</b>", labels, *scores]))
+    table = "\n".join(lines).encode()
+    response = service.ask("/v1/report?name=mine.csv&time=time&group=source", table)
+    assert response.status == 200, response.data
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    page = response.data.decode()
+    assert "Emotions in mine.csv" in page
+    assert "&lt;b&gt;shop&lt;/b&gt;" in page
+    assert "<b>shop" not in page
+    for wrong, path in ((b"a,b\n1,2\n", ""), (table, "?time=nothing"), (b"", "")):
+        response = service.ask(f"/v1/report{path}", wrong)
+        assert response.status == 422
+        assert isinstance(response.json()["detail"], str)
+
+
 def test_no_texts_have_no_results(service):
     assert results_of(service.ask("/v1/predict", {"texts": []})) == []
 
@@ -517,7 +539,10 @@ def test_openapi_is_kept(service):
 
     schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
     operations = [result.ok() for result in schema.get_all_operations()]
-    assert {operation.path for operation in operations} == {"/v1/predict", "/v1/model", "/healthz", "/readyz"}
+    paths = {"/v1/predict", "/v1/model", "/v1/report", "/healthz", "/readyz"}
+    assert {operation.path for operation in operations} == paths
+    # No schema can say which tables are scored; others are refused.
+    operations = [operation for operation in operations if operation.path != "/v1/report"]
 
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.one_of([operation.as_strategy() for operation in operations]))
