@@ -512,6 +512,22 @@ def test_a_long_file_shows_its_beginning_and_downloads_whole(page, tmp_path):
     assert [row[0] for row in page.download()[1:]] == [f"so happy {index}" for index in range(230)]
 
 
+def test_a_report_of_a_file_can_be_downloaded(page, tmp_path):
+    pytest.importorskip("polars")
+    rows = [[f"so happy {day}", f"2026-03-{day:02d}", "shop" if day % 2 else "=cmd"] for day in range(1, 11)]
+    write_csv(tmp_path / "posts.csv", [["text", "when", "source"], *rows])
+    page.give(tmp_path / "posts.csv", 10)
+    Select(page["time"]).select_by_visible_text("when")
+    Select(page["group"]).select_by_visible_text("source")
+    page["report"].click()
+    (file,) = page.wait(lambda: list(page.downloads.glob("posts-report*.html")))
+    report = file.read_text(encoding="utf-8")
+    assert "Emotions in posts.csv" in report
+    assert "10 texts" in report
+    assert "shop" in report
+    assert page["report"].is_enabled()
+
+
 def test_reading_can_be_stopped(page, tmp_path):
     """The service answers once, then never: what was read stays, and the rest is empty in the download."""
     hang = """
