@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from emoglot.batch.columns import added_columns
 from emoglot.batch.formats import PARQUET, Format
 from emoglot.batch.job import Tally
 from emoglot.batch.score import score_file
@@ -54,7 +55,7 @@ def main() -> None:
     texts = sorted({text for path in paths for text in read(path).texts})
     order = np.random.default_rng(0).permutation(len(texts))[: arguments.rows]
     classifier = load()
-    sink = Sink(FORMAT, classifier.labels_, "")
+    sink = Sink(FORMAT, added_columns(classifier, ""))
     with tempfile.TemporaryDirectory() as scratch:
         source, target = Path(scratch) / "in.parquet", Path(scratch) / "out.parquet"
         parquet.write_table(pa.table({"id": order, "text": [texts[row] for row in order]}), source)
@@ -70,16 +71,15 @@ def main() -> None:
         flat = [normalise_text(text) for window in given for text in window]
         chunks = [flat[start : start + TOKENISED] for start in range(0, len(flat), TOKENISED)]
         seconds["tokenise"], _ = timed(lambda: [classifier.encoder.count_tokens(chunk) for chunk in chunks])
-        seconds["model"], scores = timed(lambda: [score_texts(classifier, window) for window in given])
-        chosen = [classifier.decide(found) for found in scores]
-        written = list(zip(read_windows, scores, chosen, strict=True))
+        seconds["model"], scored = timed(lambda: [score_texts(classifier, window) for window in given])
+        written = list(zip(read_windows, scored, strict=True))
         seconds["write"], _ = timed(lambda: [sink.encode(*one) for one in written])
         model = Model(None, None, None, None)
         loading, _ = timed(model.load)
 
         def score_all() -> Tally:
             names = (str(source), str(target))
-            return score_file(*names, FORMAT, FORMAT, COLUMNS, model, classifier.labels_, overwrite=True)
+            return score_file(*names, FORMAT, FORMAT, COLUMNS, model, overwrite=True)
 
         whole, tally = timed(score_all)
         seconds["all of it"] = whole - loading

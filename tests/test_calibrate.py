@@ -192,6 +192,21 @@ def test_each_text_is_cut_by_the_thresholds_of_its_own_language(trained, monkeyp
         model.predict(["so happy"] * 2, ["sw"])
 
 
+def test_languages_are_stored_by_the_codes_that_predict_looks_up(trained, data):
+    names = {"en": "English", "es": "spa", "ar": "qme"}
+    renamed = replace(data, languages=tuple(names[code] for code in data.languages))
+    found = calibrate(trained, renamed).state
+    assert set(found.language_thresholds) == {"en", "es"}  # the third names no language, and chooses for any text
+    regional = replace(data, languages=("pt-BR",) * len(data))
+    assert set(calibrate(trained, regional).state.language_thresholds) == {"pt-BR", "pt"}
+
+
+@pytest.mark.parametrize("language", [5, {"en"}, {"en": 1}])
+def test_what_is_no_language_is_refused(trained, language):
+    with pytest.raises(DataError, match="language is a code or name"):
+        trained.predict(["a"], language)
+
+
 def test_thresholds_of_a_recognised_language_are_used_if_it_is_sure(trained, data):
     model = with_thresholds(trained, en=EVERYTHING, es=NOTHING)
     english, spanish = "I am so happy that you could come to see us today", "Estoy muy contento de que hayas venido hoy"

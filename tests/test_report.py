@@ -101,6 +101,7 @@ def test_languages_sentiments_and_flags_are_counted(tmp_path):
         12,
         language=lambda row: ["en", "sw", "en"][row % 3],
         sentiment=lambda row: "positive" if row % 3 == 0 else "negative",
+        sentiment_score=lambda row: 0.5,
         unreadable=lambda row: row == 11,
         truncated=lambda row: row in (1, 2, 11),
     )
@@ -109,6 +110,11 @@ def test_languages_sentiments_and_flags_are_counted(tmp_path):
         assert [(count.name, count.texts) for count in found.languages] == [("en", 7), ("sw", 4)]
         assert [(kind, share.count) for kind, share in found.sentiments] == [("negative", 7), ("positive", 4)]
         assert (found.rows.unreadable, found.rows.truncated) == (1, 2)
+
+
+def test_a_sentiment_of_the_users_own_is_not_taken_for_ours(tmp_path):
+    rows = many(12, sentiment=lambda row: "5 stars")
+    assert not summary_of(write(tmp_path / "a.csv", rows)).sentiments
 
 
 def test_a_group_of_too_many_values_is_refused(tmp_path, monkeypatch):

@@ -77,6 +77,12 @@ def test_a_wanted_share_is_rounded_up_to_hundredths():
     assert np.array_equal(table.thresholds(0.29, None), table.precision[:, 28])  # 0.29 × 100 is 28.999…
 
 
+def test_the_least_share_asks_for_least_and_numbers_of_numpy_are_numbers():
+    table = measure_strictness(*rows(500, 5))
+    assert np.array_equal(table.thresholds(1e-320, None), table.precision[:, 0])
+    assert np.array_equal(table.thresholds(np.float32(0.5), None), table.precision[:, 49])
+
+
 @pytest.mark.parametrize("wanted", [0, -1, 1.01, True, "0.8", float("nan")])
 def test_what_is_no_share_is_refused(wanted):
     with pytest.raises(UsageError, match="a share above 0"):

@@ -32,6 +32,8 @@ def check_languages(language: str | Sequence[str | None] | None, count: int) -> 
     """Return one code for all texts, or one for each; None where it is missing, in the way of any data frame."""
     if language is None or isinstance(language, str):
         return _code(language)
+    if not isinstance(language, Iterable) or isinstance(language, (set, frozenset, Mapping)):
+        raise DataError(f"language is a code or name, or a list with one for each text, got {language!r}")
     codes = [None if is_missing(code) else code for code in language]
     if len(codes) != count:
         raise DataError(f"language is one code, or one for each text, got {len(codes)} for {count} texts")
@@ -41,7 +43,10 @@ def check_languages(language: str | Sequence[str | None] | None, count: int) -> 
 
 
 def _code(language: str | None) -> str | None:
-    return language if language in (None, ANY) else resolve_language(language)
+    if language is None or language == ANY:
+        return language
+    code = resolve_language(language)
+    return None if code == NO_LANGUAGE else code
 
 
 def is_missing(value: Any) -> bool:

@@ -13,6 +13,7 @@ from emoglot.arguments import ANY
 from emoglot.data.dataset import NO_LANGUAGE, Dataset
 from emoglot.errors import DataError
 from emoglot.labels import UNKNOWN, Targets
+from emoglot.language.names import known_language
 from emoglot.model import EmotionClassifier
 from emoglot.persist import DOMAIN_MARK, ModelState
 from emoglot.strictness import Strictness, measure_strictness
@@ -86,8 +87,10 @@ class _Chooser:
     def by_language(self, suffix: str) -> dict[str, NDArray[np.float64]]:
         """Choose thresholds for every language of the rows."""
         chosen = {}
-        for language in sorted(set(self.rows.languages)):
-            is_own = np.array([code == language for code in self.rows.languages])
+        codes = [known_language(code) or NO_LANGUAGE for code in self.rows.languages]
+        broader = [code.partition("-")[0] for code in codes]  # "pt" of "pt-BR", as texts are recognised
+        for language in sorted({*codes, *broader}):
+            is_own = np.array([language in pair for pair in zip(codes, broader, strict=True)])
             others = np.count_nonzero(~is_own)
             weights = np.where(is_own, max(1, round(others / OTHERS_WEIGH)), 1)
             chosen[f"{language}{suffix}"] = self._choose(weights)

@@ -72,7 +72,8 @@ class Client:
         """Return the labels of every text, possibly none; the arguments are those of a local model."""
         texts = check_texts(texts)
         codes = check_languages(language, len(texts))
-        strictness = {"precision": precision, "recall": recall}
+        wanted = {"precision": precision, "recall": recall}
+        strictness = {name: value if value is None else float(value) for name, value in wanted.items()}
         if not isinstance(codes, list):
             return list(self._predict(texts, {"language": codes} | strictness))
         answers: dict[int, Prediction] = {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from emoglot.data.dataset import Dataset
+from emoglot.data.dataset import NO_LANGUAGE, Dataset
 from emoglot.errors import DataError
+from emoglot.language.names import known_language
 from emoglot.metrics import Evaluation, evaluate_languages
 from emoglot.model import EmotionClassifier
 from emoglot.persist import DOMAIN_MARK
@@ -12,7 +13,8 @@ from emoglot.persist import DOMAIN_MARK
 def evaluate_model(model: EmotionClassifier, data: Dataset, domain: str | None = None) -> Evaluation:
     """Predict every annotated row and compare; labels that the data does not annotate are left out.
 
-    Thresholds are those of the `domain`, by default of the dataset itself, where the model has any.
+    The language of a row that names none is recognised, as in `predict`. Thresholds are those of the `domain`, by
+    default of the dataset itself, where the model has any.
     """
     if not set(model.labels_) & set(data.labels):
         raise DataError(
@@ -27,9 +29,10 @@ def evaluate_model(model: EmotionClassifier, data: Dataset, domain: str | None =
         domain or source.removesuffix(f"-{language}")
         for source, language in zip(rows.sources, rows.languages, strict=True)
     ]
+    analysis = model.analyse(rows.texts, [known_language(code) for code in rows.languages])
     codes = [
-        language if DOMAIN_MARK in language else f"{language}{DOMAIN_MARK}{name}"
-        for language, name in zip(rows.languages, domains, strict=True)
+        code if code and DOMAIN_MARK in code else f"{code or NO_LANGUAGE}{DOMAIN_MARK}{name}"
+        for code, name in zip(analysis.sure_languages(), domains, strict=True)
     ]
-    chosen = model.decide(model.predict_proba(rows.texts), codes)
+    chosen = model.decide(analysis.scores, codes)
     return evaluate_languages(rows.targets, chosen, model.labels_, rows.languages)

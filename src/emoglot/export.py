@@ -23,6 +23,7 @@ from safetensors.numpy import save as save_tensors
 
 from emoglot import text, wide
 from emoglot._version import __version__
+from emoglot.arguments import ANY
 from emoglot.encoders import Encoder
 from emoglot.encoders.onnx import MODEL_FILE, TOKENIZER_FILE, Description, OnnxEncoder
 from emoglot.errors import EncoderError, UsageError
@@ -123,7 +124,13 @@ def _describe(model: EmotionClassifier, encoder: OnnxEncoder) -> dict[str, Any]:
         "more than half of the letters of the normalised text, or for all that is no white space, all scores are 0",
         "choose": "the highest score"
         if state.config.single_label
-        else "every label whose score is at least its threshold; null is never",
+        else "every label whose score is at least its threshold; null is never. The thresholds are those of the text's "
+        "language in language_thresholds, if you know it and they are there; else of its code without region; else "
+        "thresholds, which the examples use. emoglot itself recognises languages; that is not part of the export",
+        "choose_sentiment": "with the scores p of positive and n of negative, the largest of positive p(1 - n), "
+        "negative (1 - p)n, neutral (1 - p)(1 - n) and mixed pn"
+        if state.sentiment
+        else None,
     }
 
 
@@ -230,15 +237,16 @@ def _examples(model: EmotionClassifier, encoder: OnnxEncoder) -> Sequence[str]:
         features = extract_features(encoder, [normalised])
         logits = head.logits(features)
         joined = logits_of(head, state.wide, features, [normalised])
-        (prediction,) = exported.predict([given])
+        (prediction,) = exported.predict([given], ANY)
         record = {
             "text": given,
             "normalised": normalised,
             "ids": encoder.tokenizer.encode(normalised).ids,
             "head": [float(value) if np.isfinite(value) else None for value in logits[0]],
             "logits": [float(value) if np.isfinite(value) else None for value in joined[0]],
-            "scores": list(prediction.scores.values()),
+            "scores": exported.predict_proba([given])[0].tolist(),
             "labels": list(prediction.labels),
+            "sentiment": prediction.sentiment.name if prediction.sentiment else None,
         }
         lines.append(json.dumps(record, ensure_ascii=False) + "\n")
     return lines

@@ -216,11 +216,13 @@ class EmotionClassifier:
         if precision is None and recall is None:
             return self.decide(analysis.scores, analysis.sure_languages())
         thresholds = self.strictness.thresholds(precision, recall)
-        return decide(analysis.scores, thresholds, single_label=self.state.config.single_label)
+        return decide(analysis.scores, thresholds, single_label=False)
 
     @property
     def strictness(self) -> Strictness:
         """The thresholds for a wanted precision or recall."""
+        if self.state.config.single_label:
+            raise ModelError("this model gives each text its likeliest label: there is no precision to ask for")
         if self.state.strictness is None:
             raise ModelError(
                 "this model has no table of precision and recall: `emoglot calibrate --pooled` measures one on data of "

@@ -33,13 +33,14 @@ from emoglot.encoders.onnx import DESCRIPTION_FILE as ENCODER_DESCRIPTION_FILE
 from emoglot.errors import EmoglotError, ModelError, UsageError
 from emoglot.files import folder_in_the_making
 from emoglot.labels import check_names, is_unicode
+from emoglot.language.names import PRIVATE_USE
 from emoglot.strictness import STEPS, Strictness
 from emoglot.text import NORMALISATION_VERSION
 from emoglot.thresholds import NEVER
 from emoglot.wide import Ngrams, WideChannel
 
 FORMAT = "emoglot-model"
-DOMAIN_MARK = "-x-"  # in a language code, before what is agreed in private
+DOMAIN_MARK = PRIVATE_USE  # in a language code, before the name of a kind of text
 FORMAT_VERSION = 1
 DESCRIPTION_FILE = "model.json"
 WEIGHTS_FILE = "weights.safetensors"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +33,10 @@ class Strictness:
         table, wanted, name = (
             (self.precision, precision, "precision") if recall is None else (self.recall, recall, "recall")
         )
-        if isinstance(wanted, bool) or not isinstance(wanted, int | float) or not 0 < wanted <= 1:
+        if isinstance(wanted, bool) or not isinstance(wanted, Real) or not 0 < wanted <= 1:
             raise UsageError(f"{name} is a share above 0 and at most 1, such as 0.8, got {wanted!r}")
         # Rather a little too strict than too lax; 1e-9 for what binary fractions add.
-        return table[:, int(np.ceil(wanted * STEPS - 1e-9)) - 1]
+        return table[:, max(1, math.ceil(wanted * STEPS - 1e-9)) - 1]
 
     def never_given(self, labels: Sequence[str], precision: float | None, recall: float | None) -> list[str]:
         """List the labels that no threshold makes so precise."""

@@ -60,10 +60,13 @@ def score_frame(
 def _pandas(added: dict[Column, Any], index: Any) -> dict[str, Any]:
     import pandas
 
-    return {
-        column.name: pandas.Series(values, index, dtype=object) if isinstance(values, list) else values
-        for column, values in added.items()
-    }
+    def series(column: Column, values: Any) -> Any:
+        if not isinstance(values, list):
+            return values
+        kind = ("boolean" if None in values else "bool") if column.kind == FLAG else object
+        return pandas.Series(values, index, dtype=kind)
+
+    return {column.name: series(column, values) for column, values in added.items()}
 
 
 def _polars(added: dict[Column, Any]) -> dict[str, Any]:

@@ -6,14 +6,13 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from emoglot.analysis import Analysis
 from emoglot.arguments import check_languages
 from emoglot.batch.columns import Scored
-from emoglot.errors import UsageError
 from emoglot.lanes import available_cores, in_order
-from emoglot.language.names import resolve_language
+from emoglot.language.names import known_language
 from emoglot.model import EmotionClassifier, load
 from emoglot.workers import telling_of_death, worker_number, worker_pool
 
@@ -39,18 +38,13 @@ class Model:
         return load(self.folder, encoder=self.encoder)
 
     def languages(self, window: Window) -> str | list[str | None] | None:
-        """Return the language of all texts, or of each; None where it is to be recognised."""
+        """Return the language of all texts, or of each; None where it is to be recognised.
+
+        A cell of the column that names no language leaves it to `language`.
+        """
         if self.language_column is None:
             return self.language
-        return [_code_in(cell) for cell in window.column(self.language_column)]
-
-
-def _code_in(cell: Any) -> str | None:
-    """Return the language that a cell names; what names none, such as the "qme" of Twitter, is as good as nothing."""
-    try:
-        return resolve_language(cell) if cell and isinstance(cell, str) else None
-    except UsageError:
-        return None
+        return [known_language(cell) or self.language for cell in window.column(self.language_column)]
 
 
 def analyse_once(

@@ -39,7 +39,9 @@ class Sink:
         """Refuse to write two columns of one name."""
         taken = [name for name in self._added if name in columns]
         if taken:
-            raise UsageError(f"the input has a column {taken[0]!r} already: give another --prefix for ours")
+            raise UsageError(
+                f"the input has a column {taken[0]!r} already: name ours otherwise, with --prefix emoglot_"
+            )
 
     def settle(self, schema: pa.Schema) -> None:
         """Take the columns from the source, where it says them before its rows."""

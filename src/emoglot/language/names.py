@@ -7,6 +7,7 @@ import unicodedata
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 from emoglot.errors import UsageError
 
@@ -15,6 +16,7 @@ from emoglot.errors import UsageError
 NAMES_FILE = Path(__file__).with_name("names.tsv")
 PRIVATE_USE = "-x-"  # of BCP 47: what follows is agreed between user and model, such as a domain
 UNDETERMINED = "und"
+_LONGEST = 100  # characters; names have up to 30, the rest is for a domain
 # Codes that ISO 639 and its macrolanguages keep apart, and this package does not.
 _SAME = {
     "nb": "no",
@@ -32,12 +34,29 @@ _SAME |= dict.fromkeys(("acm", "aeb", "afb", "ajp", "apc", "ars"), "ar")
 _NO_LANGUAGE = re.compile("mul|mis|zxx|q[a-t][a-z]|x-.*")
 
 
-@lru_cache(maxsize=4096)
+def known_language(name: Any) -> str | None:
+    """Return the code of a language, None for what names none: nothing, "und", or the "qme" of Twitter."""
+    if not isinstance(name, str):
+        return None
+    try:
+        code = resolve_language(name)
+    except UsageError:
+        return None
+    return None if code == UNDETERMINED else code
+
+
 def resolve_language(name: str) -> str:
     """Return the code of a language given as a code of ISO 639 or BCP 47, or as its English or own name.
 
     A region is kept where there is a code for it ("pt-BR") and dropped elsewhere; what follows "-x-" is kept as it is.
     """
+    if len(name) > _LONGEST:
+        raise UsageError(f"a language is a code or a name of at most {_LONGEST} characters, got {len(name)}")
+    return _resolve(name)
+
+
+@lru_cache(maxsize=4096)
+def _resolve(name: str) -> str:
     language, mark, domain = name.partition(PRIVATE_USE)
     code = _by_name().get(_key(language)) or _by_code(language.strip().replace("_", "-"))
     if code is None or (mark and not domain):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from emoglot.batch.columns import LABELS
+from emoglot.batch.columns import LABELS, SENTIMENT_SCORE
 from emoglot.batch.formats import JSONL, PARQUET, TEXT, check_readable, delimiter_of, format_of
 from emoglot.errors import DataError, UsageError
 from emoglot.labels import SEMEVAL_LABELS
@@ -148,10 +148,14 @@ def _used_columns(path: Path, names: Sequence[str], prefix: str, options: Option
         if name not in names:
             raise UsageError(_missing(path, key, name, names))
         used[key] = name
-    for key in (LANGUAGE, SENTIMENT, "unreadable", "truncated"):
-        found = next((name for name in (f"{prefix}{key}", key) if name in names), None)
-        if found and key not in used:
-            used[key] = found
+    # A language may be a column of the user's own; a sentiment without our score is not ours.
+    ours = {key: f"{prefix}{key}" for key in (LANGUAGE, "unreadable", "truncated")}
+    if f"{prefix}{SENTIMENT_SCORE}" in names:
+        ours[SENTIMENT] = f"{prefix}{SENTIMENT}"
+    for key, name in ours.items():
+        own = next((column for column in (name, key if key == LANGUAGE else name) if column in names), None)
+        if own and key not in used:
+            used[key] = own
     return used
 
 
@@ -169,8 +173,10 @@ def _listed(names: Sequence[str]) -> str:
 def _renamed(path: Path, frame: pl.LazyFrame, prefix: str, labels: tuple[str, ...], used: dict[str, str]) -> Scored:
     schema = frame.collect_schema()
     scores = [pl.col(f"{prefix}{label}").cast(pl.Float64, strict=False).fill_nan(None) for label in labels]
-    is_scored = pl.all_horizontal(one.is_not_null() for one in scores)
     flag = used.get("unreadable")
+    is_scored = pl.all_horizontal(one.is_not_null() for one in scores)
+    if flag:  # an unreadable text was scored, but has no scores
+        is_scored |= _flag(flag, schema[flag]).fill_null(False)
     # An older file does not say it in a column of its own, but by scores of 0 throughout.
     is_blank = _flag(flag, schema[flag]) if flag else pl.all_horizontal(one == 0 for one in scores)
     is_readable = is_scored & ~is_blank.fill_null(False)

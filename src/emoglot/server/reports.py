@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fastapi import HTTPException
 
-from emoglot.errors import EmoglotError, MissingExtraError
+from emoglot.errors import DataError, EmoglotError, MissingExtraError, UsageError
 
 # One at a time: a report takes all cores for some seconds, and predictions must not wait for several of them.
 _turn = asyncio.Semaphore(1)
@@ -32,5 +32,10 @@ def _make(table: bytes, name: str, time: str | None, group: str | None, model: P
     with tempfile.TemporaryDirectory(prefix="emoglot-") as folder:
         path = Path(folder) / "scored.csv"
         path.write_bytes(table)
-        html, _ = make_report(path, Options(time=time, group=group, model=model), name=name)
+        try:
+            html, _ = make_report(path, Options(time=time, group=group, model=model), name=name)
+        except UsageError as error:  # which speaks of our own file
+            raise DataError(str(error).replace(str(path), name)) from error
+        except DataError as error:
+            raise DataError(str(error).replace(str(path), name)) from error
     return html

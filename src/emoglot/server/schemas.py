@@ -52,6 +52,7 @@ class PredictRequest(BaseModel):
     texts: list[str] = Field(default=[], description="Several texts; one result each, in their order.")
     language: str | None = Field(
         default=None,
+        max_length=100,
         description="Their language, by code or name: where the model has thresholds for it, they are used. Without "
         "it, the language is recognised; 'any' stands for the thresholds for any text.",
     )

@@ -23,7 +23,7 @@ from emoglot.server.batcher import Batcher, Item
 from emoglot.server.metrics import Metrics
 from emoglot.server.schemas import Label, LanguageInfo, Limits, ModelResponse, PredictRequest
 from emoglot.server.settings import Settings
-from emoglot.thresholds import NEVER, decide
+from emoglot.thresholds import decide
 
 # Counting the tokens of more than this takes so long that other requests would feel it: a thread does it.
 _QUICK_CHARACTERS = 20_000
@@ -90,7 +90,7 @@ class Service:
         counts = await self._count_tokens(texts)
         items = [Item(text, count, language, request.explain) for text, count in zip(texts, counts, strict=True)]
         scored = await self._batcher.submit(items)
-        never = [] if strict is None else [name for name, cut in zip(labels, strict, strict=True) if cut == NEVER]
+        never = [] if strict is None else self._model.strictness.never_given(labels, request.precision, request.recall)
         return {
             "model": {"name": self.name, "version": __version__},
             "results": [self._result(item, strict, request) for item in scored],
