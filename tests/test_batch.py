@@ -533,6 +533,13 @@ def test_a_frame_comes_back_with_scores(library, local):
         emoglot.score_frame(found, model=local)
 
 
+def test_flags_of_a_pandas_frame_can_be_negated(local):
+    pandas = pytest.importorskip("pandas")
+    for texts in (["so happy", "أنا خائف"], ["so happy", None]):
+        found = emoglot.score_frame(pandas.DataFrame({"text": texts}), model=local)
+        assert found[~found["unreadable"].fillna(True)]["text"].tolist() == [text for text in texts if text]
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_a_frame_whose_texts_are_none_is_refused(library, local):
     module = pytest.importorskip(library)

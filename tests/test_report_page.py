@@ -218,7 +218,7 @@ def test_a_browser_shows_it_light_dark_and_narrow_and_fetches_nothing(tmp_path, 
     sent = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     asked = [one["params"]["request"]["url"] for one in sent if one["method"] == "Network.requestWillBeSent"]
     # The browser's own first tab may still be loading.
-    assert [url for url in asked if not url.startswith("chrome:")] == [out.as_uri()]
+    assert [url for url in asked if not url.startswith(("chrome:", "data:"))] == [out.as_uri()]
     headings = browser.execute_script("return [...document.querySelectorAll('h1, h2')].map((it) => it.textContent)")
     assert headings[:4] == ["Emotions in scored.parquet", "How many texts carry each emotion", "Over time", "By source"]
     directions = "return [...document.querySelectorAll('blockquote')].map((it) => getComputedStyle(it).direction)"
