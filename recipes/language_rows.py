@@ -31,7 +31,7 @@ MERGED_IN_SCRIPT = {("ary", "Arab"): "ar"}
 LEFT_OUT_LANGUAGES = ("es-en", "en-PH", "nij", "mui", "rej", "abs", "bhp")
 LEFT_OUT_SETS = ("emosen_hinglish",)
 # Languages that people also write in the Latin script, besides their own.
-ROMANISED = ("ar", "ary", "hi", "kn", "ml", "mr", "si", "ta", "ur")
+ROMANISED = ("ar", "ary", "hi", "kn", "ml", "mr", "ta", "ur")
 # What BRIGHTER calls its languages.
 BRIGHTER_CODES = (
     "afr=af amh=am arq=arq ary=ary chn=zh deu=de eng=en esp=es hau=ha hin=hi ibo=ig kin=rw mar=mr orm=om pcm=pcm "

@@ -170,12 +170,14 @@ class WideConfig:
     char_ngrams: int = 5
     regularisation: float = 3.0  # the inverse strength C of the logistic regression; 1 and 10 did worse on E-c
     without_sources: list[str] = field(default_factory=list)  # datasets that only the network is trained on
+    say: float = 0.5  # the weight of its logits where it knows a text's n-grams; the rest is the network's
 
     def __post_init__(self) -> None:
         _check_count("wide.buckets", self.buckets, 1, 2**24)
         _check_count("wide.word_ngrams", self.word_ngrams, 1, 5)
         _check_count("wide.char_ngrams", self.char_ngrams, 1, 8)
         _check_range("wide.regularisation", self.regularisation, 1e-6, 1e6)
+        _check_range("wide.say", self.say, 0, 1)
 
 
 # How often a pair of each source is drawn, against 1 for sentences: words are many, and were translated out of context.

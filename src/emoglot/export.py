@@ -205,7 +205,7 @@ def _wide(channel: wide.WideChannel) -> dict[str, Any]:
         "characters": str(wide.CHARACTERS),
         "known_little": wide.KNOWN_LITTLE,
         "known_enough": wide.KNOWN_ENOUGH,
-        "full_say": wide.FULL_SAY,
+        "full_say": channel.config.say,
         "arithmetic": "unsigned, modulo 2^64; numbers of that size are strings here",
         "steps": [
             "of the normalised text, leave out what is unread, fold case, put spaces around every character of Unicode "

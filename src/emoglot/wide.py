@@ -29,12 +29,11 @@ _UNREAD = re.compile("|".join(UNREAD))
 
 # An n-gram of fewer texts is no evidence, and three in four are of one text.
 LEAST_TEXTS = 2
-# Where n-grams that make up this share of a text are known, the channel has its full say; below the other, none. Nine
-# in ten texts of a language trained on are above the first (median 0.7); of one that shares neither words nor script,
-# below the second.
+# Where n-grams that make up this share of a text are known, the channel has its full weight; below the other, none.
+# Nine in ten texts of a language trained on are above the first (median 0.7); of one that shares neither words nor
+# script, below the second.
 KNOWN_ENOUGH = 0.5
 KNOWN_LITTLE = 0.2
-FULL_SAY = 0.5  # the other half is the network's
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,9 @@ class WideChannel:
         return logits, np.bincount(rows, values**2, minlength=counts.texts).astype(np.float32)
 
     def join(self, network: NDArray[np.float32], texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give the logits of both: the network's alone for a text whose n-grams were never met, else half and half."""
+        """Return the network's logits for a text whose n-grams were never met, else a mean of both channels."""
         logits, known = self.read(texts)
-        say = FULL_SAY * np.clip((known - KNOWN_LITTLE) / (KNOWN_ENOUGH - KNOWN_LITTLE), 0, 1)[:, None]
+        say = self.config.say * np.clip((known - KNOWN_LITTLE) / (KNOWN_ENOUGH - KNOWN_LITTLE), 0, 1)[:, None]
         return np.asarray((1 - say) * network + say * logits, dtype=np.float32)
 
     def rescaled(self, scale: NDArray[np.float32], shift: NDArray[np.float32]) -> WideChannel:

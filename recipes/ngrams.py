@@ -1,0 +1,90 @@
+"""Adds the channel of n-grams to a fine-tuned model, and calibrates the scores of both together.
+
+python recipes/ngrams.py build/trained DATA build/joined
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import emoglot
+from emoglot.calibration import fit_scaling
+from emoglot.data import Dataset
+from emoglot.features import extract_features
+from emoglot.fit import split_rows
+from emoglot.graph import compile_head
+from emoglot.labels import UNKNOWN
+from emoglot.metrics import evaluate_languages
+from emoglot.recipe import Recipe
+from emoglot.runtime import HeadRuntime, logits_of, sigmoid
+from emoglot.text import normalise_text
+from emoglot.thresholds import apply_thresholds, choose_thresholds
+from emoglot.wide import fit_wide, match_spread
+
+RECIPE = Path(__file__).with_suffix(".toml")
+# Of macro-F1 on BRIGHTER dev, 0.15 gains 1.4 points, 0.3 gains 2.6; but with 0.3 seven denials more of 63 get the emotion they deny.
+SAY = 0.15
+
+
+def main(folder: Path, data: Path, out: Path) -> None:
+    """Fit, scale, join, calibrate, measure and save."""
+    model = emoglot.load(folder)
+    state, recipe = model.state, Recipe.from_toml(RECIPE)
+    config = state.config.override({"wide.enabled": True, "wide.say": SAY})
+    training, held_out = (read(recipe, purpose, data, state.outputs) for purpose in ("train", "validation"))
+    channel = fit_wide(
+        [normalise_text(text) for text in training.texts],
+        training.targets,
+        training.sources,
+        config.wide,
+        config.training.zero_weight,
+    )
+    texts = [normalise_text(text) for text in held_out.texts]
+    features = extract_features(model.encoder, texts)
+    network = HeadRuntime(state.graph)
+    with_tokens = features.rows_with_tokens
+    held_out, features = held_out.select(with_tokens), features.select(with_tokens)
+    texts = [texts[row] for row in with_tokens]
+    channel = match_spread(channel, texts, network.logits(features))
+    joined = logits_of(network, channel, features, texts)
+    line = fit_scaling(joined, held_out.targets)
+    weights = state.weights | {
+        "output.weight": state.weights["output.weight"] * line.slope[:, None],
+        "output.bias": state.weights["output.bias"] * line.slope + line.shift,
+    }
+    scores = sigmoid(joined * line.slope + line.shift)[:, : len(state.labels)]
+    measured, choosing = split_rows(held_out, config.training.thresholding_fraction, config.training)
+    targets = held_out.with_labels(state.labels).targets
+    thresholds = choose_thresholds(scores[choosing], targets[choosing])
+    # A row may be annotated with sentiment alone.
+    measured = measured[(targets[measured] != UNKNOWN).any(axis=1)]
+    found = evaluate_languages(
+        targets[measured],
+        apply_thresholds(scores[measured], thresholds),
+        state.labels,
+        tuple(held_out.languages[row] for row in measured),
+    )
+    print(f"macro-F1 {100 * found.overall.macro_f1:.1f} on {len(measured)} rows, {len(training)} rows of n-grams")
+    joined_state = replace(
+        state,
+        config=config,
+        weights=weights,
+        graph=compile_head(config.head, weights),
+        wide=channel.rescaled(line.slope, line.shift),
+        thresholds=thresholds,
+        metrics=asdict(found),
+    )
+    model.with_state(joined_state).save(out)
+
+
+def read(recipe: Recipe, purpose: str, data: Path, labels: tuple[str, ...]) -> Dataset:
+    """Read the rows for a purpose that are annotated with any of the labels."""
+    rows = recipe.read(purpose, data)
+    assert rows is not None
+    return rows.with_labels(labels).annotated()
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
