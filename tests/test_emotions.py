@@ -10,7 +10,7 @@ from emoglot.labels import SEMEVAL_LABELS
 
 DOCS = Path(__file__).parents[1] / "docs/emotions.md"
 # Of 33 each; the model is not perfect, and the page says so.
-LEAST_GIVEN, LEAST_SPARED = 24, 23
+LEAST_GIVEN, LEAST_SPARED = 24, 21
 
 
 def test_every_label_is_explained_in_three_languages():

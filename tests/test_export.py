@@ -184,7 +184,7 @@ def test_the_examples_of_a_quantized_model_are_its_own(xlmr_folder, dataset, tmp
 def test_the_description_names_every_file(tmp_path):
     folder = export_model(emoglot.load(), tmp_path / "exported")
     about: dict[str, Any] = json.loads((folder / "emoglot.json").read_text(encoding="ascii"))
-    named = {about[part]["file"] for part in ("tokenizer", "encoder", "head")}
+    named = {about[part]["file"] for part in ("tokenizer", "encoder", "head", "wide")}
     assert named | {"emoglot.json", "examples.jsonl", "README.md"} == {path.name for path in folder.iterdir()}
     assert about["language_thresholds"].keys() == emoglot.load().state.language_thresholds.keys()
 
