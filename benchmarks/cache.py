@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from benchmarks.training import BATCH, DIM, ROWS, make_labelled
-from emoglot.features import Features, Segment
+from emoglot.encoders.features import Features, Segment
 
 
 def batches() -> list[np.ndarray]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from emoglot.encoders.features import TOKEN_BUDGET, extract_features
 from emoglot.encoders.hub import HubEncoder
-from emoglot.features import TOKEN_BUDGET, extract_features
 from examples.tiny_xlmr import make_xlmr
 
 TEXTS = 1_500

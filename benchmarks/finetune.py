@@ -28,7 +28,8 @@ MODEL, TEXTS = "model", "texts.json"
 
 
 def tweets(data: Path, part: str) -> Any:
-    from emoglot.data import concatenate, read
+    from emoglot.data.dataset import concatenate
+    from emoglot.data.registry import read
 
     return concatenate(read(path) for path in sorted(data.glob(f"semeval2018-ec/*-{part}.txt")))
 
@@ -38,19 +39,20 @@ def our_steps(data: Path, steps: int, root: Path) -> float:
     import torch
 
     from emoglot.config import Config
-    from emoglot.encoders import load_trainable
-    from emoglot.finetune import FineTuner, read_inputs
-    from emoglot.text import normalise_text
-    from emoglot.trainer import Labelled, Trainer
+    from emoglot.encoders.registry import load_trainable
+    from emoglot.text.normalise import normalise_text
+    from emoglot.training.finetune import FineTuner, read_inputs
+    from emoglot.training.part import Part
+    from emoglot.training.trainer import Trainer
 
     training = tweets(data, "train")
     config = Config.for_fine_tuning()
     encoder = load_trainable("e5-small")
-    inputs = read_inputs(encoder, [normalise_text(text) for text in training.texts], config, None, None)
-    labelled = Labelled(inputs, training.targets, training.sources)
+    texts = [normalise_text(text) for text in training.texts]
+    labelled = Part(training, texts, read_inputs(encoder, texts, config, None, None))
     trainer = Trainer(FineTuner(encoder, config), labelled, config, torch.device("cpu"))
     trainer.start()
-    return timed_steps(lambda after_step: trainer.run_epoch(1, after_step), steps)
+    return timed_steps(lambda after_step: trainer.run_epoch(1, lambda *_: after_step()), steps)
 
 
 class EnoughError(Exception):
@@ -86,7 +88,7 @@ def trainer_steps(*, train_embeddings: bool) -> Callable[[Path, int, Path], floa
         )
 
         from emoglot.encoders.store import encoder_folder
-        from emoglot.text import normalise_text
+        from emoglot.text.normalise import normalise_text
 
         folder = encoder_folder("e5-small")
         training = tweets(data, "train")
@@ -173,10 +175,12 @@ PREDICTION: dict[str, Callable[[list[str], Path], Callable[[], Any]]] = {
 
 def make_model(root: Path, data: Path) -> None:
     """Fine-tune for a moment: speed needs weights, not good ones."""
-    from emoglot.model import EmotionClassifier
 
     rows = tweets(data, "dev").select(np.arange(0, 2000, 16))
-    model = EmotionClassifier("e5-small", fine_tune=True, quantize="int8").fit_datasets(rows)
+    from emoglot.config import Config
+    from emoglot.training.train import train_model
+
+    model = train_model("e5-small", rows, config=Config.for_fine_tuning(), quantize="int8")
     model.save(root / MODEL)
 
 

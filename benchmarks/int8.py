@@ -19,15 +19,17 @@ from torch.nn import functional
 from transformers import AutoTokenizer, XLMRobertaForSequenceClassification
 
 from emoglot.config import Config
-from emoglot.data import Dataset, concatenate, read
-from emoglot.encoders import load_encoder
+from emoglot.data.dataset import Dataset, concatenate
+from emoglot.data.registry import read
 from emoglot.encoders.export import export_encoder
 from emoglot.encoders.hub import HubEncoder
-from emoglot.fit import split_rows
-from emoglot.metrics import macro_f1
-from emoglot.model import EmotionClassifier
-from emoglot.text import normalise_text
-from emoglot.trainer import pooled_batches
+from emoglot.encoders.registry import load_encoder
+from emoglot.evaluation.metrics import macro_f1
+from emoglot.model import Model
+from emoglot.text.normalise import normalise_text
+from emoglot.training.parts import split_rows
+from emoglot.training.train import train_model
+from emoglot.training.trainer import pooled_batches
 from examples.tiny_xlmr import make_xlmr
 
 SHAPE = {"vocabulary": 8000, "hidden": 128, "layers": 4, "heads": 4}
@@ -81,10 +83,10 @@ def main() -> None:
         }
         models, scores = {}, {}
         for kind, export in exports.items():
-            models[kind] = EmotionClassifier(export, config=config, cache=root / "cache").fit_datasets(training, dev)
+            models[kind] = train_model(export, training, dev, config, cache=root / "cache")
         print("| head trained on | texts read by | macro-F1 |\n|---|---|---|")
         for trained_on, read_by in (("float32", "float32"), ("float32", "int8"), ("int8", "int8")):
-            model = EmotionClassifier(exports[read_by]).with_state(models[trained_on].state)
+            model = Model(models[trained_on].state, load_encoder(exports[read_by]))
             scores[trained_on, read_by] = found = model.predict_proba(measured.texts)
             print(
                 f"| {trained_on} | {read_by} | {100 * macro_f1(measured.targets, model.decide(found)):.2f} |",

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from emoglot.language.identify import TRUSTED_CONFIDENCE, WEIGHTS_FILE, Identified, read_identifier
+from emoglot.text.identify import TRUSTED_CONFIDENCE, WEIGHTS_FILE, Identified, read_identifier
 from recipes.language_rows import ROMANISED, read_flores, read_posts, to_posts, with_scripts
 
 MOST_TEXTS = 300  # of a language

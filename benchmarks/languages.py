@@ -16,12 +16,12 @@ import numpy as np
 
 import emoglot
 from benchmarks.quality import Scores, given_thresholds, read_groups
-from emoglot.encoders import EMBEDDED_MODEL
-from emoglot.languages import Language, agreement, write_languages
-from emoglot.parallel import Parallel, join, read_parallel
+from emoglot.data.parallel import Parallel, join, read_parallel
+from emoglot.encoders.registry import BUNDLED_MODEL
+from emoglot.evaluation.evidence import Language, agreement, write_languages
 
 # Below these a language is weak. An agreement (κ) of at most 0.2 is called slight on the usual scale of Landis and
-# Koch; fewer than a hundred pairs, or than fifty labelled rows, tell nothing.
+# Koch; fewer than a hundred pairs, or than fifty labelled rows, are too few.
 LEAST_MACRO_F1 = 0.40
 LEAST_AGREEMENT = 0.20
 LEAST_PAIRS = 100
@@ -81,7 +81,7 @@ def translated(data: Path) -> Parallel:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", type=Path, default=EMBEDDED_MODEL)
+    parser.add_argument("--model", type=Path, default=BUNDLED_MODEL)
     parser.add_argument("--data", type=Path, required=True)
     arguments = parser.parse_args()
     model = emoglot.load(arguments.model)

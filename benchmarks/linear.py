@@ -2,7 +2,7 @@
 
     python -m benchmarks.linear --data DIR [--plot docs/linear.png]
 
-DIR holds `semeval2018-ec`. Rows: tweets, as many as the point says. Tokens: 500 texts of the same length each, made of
+DIR holds `semeval2018-ec`. Rows: tweets, as many as named. Tokens: 500 texts of the same length each, made of
 tweets put together and cut. Each point is the best of three; all cores.
 """
 
@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 import emoglot
-from emoglot.data import concatenate, read
-from emoglot.text import normalise_text
+from emoglot.data.dataset import concatenate
+from emoglot.data.registry import read
+from emoglot.text.normalise import normalise_text
 
 ROWS = (500, 1000, 2000, 4000, 8000, 16_000)
 TOKENS = (8, 16, 32, 64, 128, 256, 500)  # the encoder reads 512
@@ -25,8 +26,8 @@ TEXTS = 500
 REPEATS = 3
 
 
-def seconds(model: emoglot.EmotionClassifier, texts: Sequence[str]) -> float:
-    """Give the time to score texts, the best of some."""
+def seconds(model: emoglot.Model, texts: Sequence[str]) -> float:
+    """Return the time to score texts, the best of some."""
     found = []
     for _ in range(REPEATS):
         began = time.perf_counter()
@@ -35,7 +36,7 @@ def seconds(model: emoglot.EmotionClassifier, texts: Sequence[str]) -> float:
     return min(found)
 
 
-def of_tokens(model: emoglot.EmotionClassifier, tweets: Sequence[str], count: int) -> list[str]:
+def of_tokens(model: emoglot.Model, tweets: Sequence[str], count: int) -> list[str]:
     """Make texts of about `count` tokens each out of normalised tweets."""
     words = iter(" ".join(tweets).split() * (1 + TEXTS * count // 100_000))
     texts = []

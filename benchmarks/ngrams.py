@@ -20,9 +20,10 @@ from sklearn.linear_model import LogisticRegression
 
 import emoglot
 from benchmarks.quality import Scores, choose
-from emoglot.data import Dataset, read
-from emoglot.encoders import EMBEDDED_MODEL
-from emoglot.metrics import macro_f1
+from emoglot.data.dataset import Dataset
+from emoglot.data.registry import read
+from emoglot.encoders.registry import BUNDLED_MODEL
+from emoglot.evaluation.metrics import macro_f1
 
 MANY_ROWS = 1000
 
@@ -43,7 +44,7 @@ def ngram_macro_f1(training: Dataset, dev: Dataset) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--model", type=Path, default=EMBEDDED_MODEL)
+    parser.add_argument("--model", type=Path, default=BUNDLED_MODEL)
     arguments = parser.parse_args()
     scores = Scores(emoglot.load(arguments.model))
     print("| language | rows | n-grams, cut at 0.5 | this model |\n|---|---|---|---|")

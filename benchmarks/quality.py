@@ -19,22 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 import emoglot
-from emoglot.calibrate import steady_thresholds, weights_alike
-from emoglot.calibration import expected_calibration_error
-from emoglot.data import Dataset, concatenate, read, stratified_split
+from emoglot.data.dataset import Dataset, concatenate
+from emoglot.data.parallel import read_parallel
+from emoglot.data.registry import read
+from emoglot.data.split import stratified_split
+from emoglot.evaluation.language_thresholds import steady_thresholds, weights_alike
+from emoglot.evaluation.metrics import evaluate
+from emoglot.inference.folder import LEAST_PRECISION
+from emoglot.inference.thresholds import apply_thresholds
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
-from emoglot.metrics import evaluate
-from emoglot.model import EmotionClassifier
-from emoglot.parallel import read_parallel
-from emoglot.thresholds import apply_thresholds
+from emoglot.model import Model
+from emoglot.training.calibration import expected_calibration_error
 from tests.plain_sentences import is_right
 
 TESTS = Path(__file__).parents[1] / "tests"
 STABILITY = Path(__file__).with_name("stability.tsv")
 ROWS_EACH = 200  # of a dataset of the collection
 FLORES_ROWS = 200  # of a language
-# A label that is wrong more often than so, on pooled rows, is not given by default.
-LEAST_PRECISION = 1 / 3
 
 
 def main() -> None:
@@ -96,9 +97,9 @@ class Group:
 class Scores:
     """A model, and what it says of the eleven emotions."""
 
-    def __init__(self, model: EmotionClassifier) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._columns = [model.labels_.index(label) for label in SEMEVAL_LABELS]
+        self._columns = [model.labels.index(label) for label in SEMEVAL_LABELS]
 
     def of(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return self._model.predict_proba(texts)[:, self._columns]
@@ -149,7 +150,7 @@ def choose(group: Group, rows: NDArray[np.intp], otherwise: NDArray[np.float64] 
 
 
 def given_thresholds(groups: Sequence[Group]) -> NDArray[np.float64]:
-    """Choose thresholds for any text, as `emoglot calibrate --pooled` does."""
+    """Choose thresholds for any text, as `emoglot thresholds --pooled` does."""
     scores = np.concatenate([group.scores for group in groups])
     targets = np.concatenate([group.targets for group in groups])
     weights = weights_alike([group.name for group in groups for _ in group.targets])

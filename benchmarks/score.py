@@ -20,24 +20,26 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from emoglot.batch.columns import added_columns
-from emoglot.batch.formats import PARQUET, Format
 from emoglot.batch.job import Tally
 from emoglot.batch.score import score_file
-from emoglot.batch.scoring import Model, score_texts
-from emoglot.batch.sink import Sink
-from emoglot.batch.source import Columns, open_source
-from emoglot.data import read
+from emoglot.batch.scoring import ModelSource, score_texts
+from emoglot.batch.sink import make_sink
+from emoglot.batch.source import open_source
+from emoglot.batch.window import InputColumns
+from emoglot.data.formats import PARQUET, Format
+from emoglot.data.registry import read
+from emoglot.data.streams import Reading
 from emoglot.model import load
-from emoglot.text import normalise_text
+from emoglot.text.normalise import normalise_text
 
 FORMAT = Format(PARQUET, None)
-COLUMNS = Columns("text", "id")
+COLUMNS = InputColumns("text", "id")
 REPEATS = 3
 TOKENISED = 512  # texts in a call, which is about what the model gives its tokenizer
 
 
 def timed(run: Callable[[], Any]) -> tuple[float, Any]:
-    """Give the time of a run, the best of some, and its result."""
+    """Return the time of a run, the best of some, and its result."""
     found = []
     for _ in range(REPEATS):
         began = time.perf_counter()
@@ -55,14 +57,14 @@ def main() -> None:
     texts = sorted({text for path in paths for text in read(path).texts})
     order = np.random.default_rng(0).permutation(len(texts))[: arguments.rows]
     classifier = load()
-    sink = Sink(FORMAT, added_columns(classifier, ""))
+    sink = make_sink(FORMAT, added_columns(classifier, ""))
     with tempfile.TemporaryDirectory() as scratch:
         source, target = Path(scratch) / "in.parquet", Path(scratch) / "out.parquet"
         parquet.write_table(pa.table({"id": order, "text": [texts[row] for row in order]}), source)
         classifier.predict_proba([texts[row] for row in order[:1000]])  # warm up
 
         def windows() -> list[Any]:
-            with open_source(str(source), FORMAT, COLUMNS) as opened:
+            with open_source([str(source)], Reading(), COLUMNS) as opened:
                 return list(opened.windows())
 
         seconds: dict[str, float] = {}
@@ -74,12 +76,12 @@ def main() -> None:
         seconds["model"], scored = timed(lambda: [score_texts(classifier, window) for window in given])
         written = list(zip(read_windows, scored, strict=True))
         seconds["write"], _ = timed(lambda: [sink.encode(*one) for one in written])
-        model = Model(None, None, None, None)
+        model = ModelSource(None, None, None, None)
         loading, _ = timed(model.load)
 
         def score_all() -> Tally:
             names = (str(source), str(target))
-            return score_file(*names, FORMAT, FORMAT, COLUMNS, model, overwrite=True)
+            return score_file(*names, FORMAT, COLUMNS, model, overwrite=True)
 
         whole, tally = timed(score_all)
         seconds["all of it"] = whole - loading

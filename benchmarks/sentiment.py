@@ -21,15 +21,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
 import emoglot
-from emoglot.analysis import NEGATIVE, POSITIVE, SENTIMENTS, name_sentiments
-from emoglot.arguments import ANY
-from emoglot.data import Dataset, concatenate, read
-from emoglot.encoders import EMBEDDED_MODEL
+from emoglot.data.dataset import Dataset, concatenate
+from emoglot.data.registry import read
+from emoglot.encoders.registry import BUNDLED_MODEL
+from emoglot.inference.prediction import NEGATIVE, POSITIVE, SENTIMENTS, name_sentiments
+from emoglot.text.language_names import ANY
 
 ROWS = 400  # of a dataset and language
 TRAINING_ROWS = 4000
 LEAST_ROWS = 50
-VADER_CUT = 0.05  # of its compound score, as its authors say
+VADER_CUT = 0.05  # of its compound score, as its authors recommend
 
 
 def classes_of(data: Dataset) -> NDArray[np.str_]:
@@ -37,7 +38,7 @@ def classes_of(data: Dataset) -> NDArray[np.str_]:
     return np.array([POSITIVE if positive else NEGATIVE if negative else "neutral" for positive, negative in chosen])
 
 
-def ours(model: emoglot.EmotionClassifier, texts: tuple[str, ...]) -> NDArray[np.str_]:
+def ours(model: emoglot.Model, texts: tuple[str, ...]) -> NDArray[np.str_]:
     names, _ = name_sentiments(model.analyse(texts, ANY).sentiment)
     found = np.array(SENTIMENTS)[names]
     return np.where(found == "mixed", "neutral", found)
@@ -66,7 +67,7 @@ def sample(data: Dataset, rows: int) -> Dataset:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--model", type=Path, default=EMBEDDED_MODEL)
+    parser.add_argument("--model", type=Path, default=BUNDLED_MODEL)
     arguments = parser.parse_args()
     model = emoglot.load(arguments.model)
     files = sorted(arguments.data.glob("labelled/*_pol.tsv.gz"))
@@ -77,9 +78,9 @@ def main() -> None:
     found = []
     for source in np.unique(sources):
         data = sample(dev.select(np.flatnonzero(sources == source)), ROWS)
-        if len(data) < LEAST_ROWS:
-            continue
         own = sample(training.select(np.flatnonzero(training_sources == source)), TRAINING_ROWS)
+        if min(len(data), len(own)) < LEAST_ROWS:  # some languages have dev rows alone
+            continue
         truth = classes_of(data)
 
         def figure(chosen: NDArray[np.str_], truth: NDArray[np.str_] = truth) -> float:

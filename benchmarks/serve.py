@@ -1,9 +1,11 @@
 """The service under load, beside the obvious alternative: a FastAPI endpoint that calls `predict` for each request.
 
-    python -m benchmarks.serve [--seconds 10] [--requests 100000]
+    python -m benchmarks.serve [--seconds 10] [--requests 100000] [--only load|heavy|memory]
 
-Clients on the same machine send one sentence at a time over connections that stay open, and wait for the answer. Then
-the memory of the service is watched over many requests. Both servers have the embedded model and uvicorn.
+load: clients on the same machine send one sentence at a time over connections that stay open, and wait for the answer.
+heavy: one light client is measured alone, then beside clients that send the heaviest requests allowed.
+memory: the resident memory of the service over many mixed requests: single texts, batches, explanations, errors and
+clients that leave. Both servers have the model in the package and uvicorn.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +37,14 @@ SENTENCES = (
     "So proud of my little sister, she won the race today 😍",
     "Nothing ever changes here, I give up",
 )
+
+TWEETS = [f"{sentence} {number}" for number in range(125) for sentence in SENTENCES]
+# By name: how many clients send it, and what. Each is allowed by the default limits.
+HEAVY: dict[str, tuple[int, dict[str, Any]]] = {
+    "80 texts of 100,000 characters, '1-' repeated": (1, {"texts": ["1-" * 50_000] * 80}),
+    "80 texts of 100,000 characters, English": (1, {"texts": [(SENTENCES[0] + ". ") * 1666] * 80}),
+    "3 × 1,000 tweets, explained": (3, {"texts": TWEETS, "explain": True}),
+}
 
 NAIVE = """
 import uvicorn, emoglot
@@ -55,17 +66,52 @@ uvicorn.run(app, port=PORT, log_level="warning", access_log=False)
 
 
 @dataclass(frozen=True)
-class Load:
-    """What came of some clients."""
+class Call:
+    """A request, and the status of its answer; None for a client that leaves without one."""
 
-    seconds: float
-    latencies: list[float]
-    failed: int
+    request: bytes
+    status: bytes | None = b"200"
+    texts: int = 0
+
+    @classmethod
+    def of(cls, question: dict[str, Any], status: bytes | None = b"200") -> Call:
+        body = json.dumps(question).encode()
+        lines = [
+            "POST /v1/predict HTTP/1.1",
+            "host: a",
+            "content-type: application/json",
+            f"content-length: {len(body)}",
+        ]
+        texts = question.get("texts", [""])
+        return cls("\r\n".join([*lines, "", ""]).encode() + body, status, len(texts) if isinstance(texts, list) else 0)
+
+
+SINGLE = [Call.of({"text": sentence}) for sentence in SENTENCES]
+MIXED = [
+    *SINGLE,
+    Call.of({"texts": TWEETS[:10]}),
+    Call.of({"text": SENTENCES[0], "explain": True}),
+    Call.of({"texts": 7}, b"422"),
+    Call.of({"texts": TWEETS[:10]}, None),
+]
+
+
+@dataclass
+class Load:
+    """What some clients sent, their latencies, and how many answers were not what they should be."""
+
+    seconds: float = 0.0
+    latencies: list[float] = field(default_factory=list)
+    failed: int = 0
+    sent: list[Call] = field(default_factory=list)
 
     def row(self) -> str:
-        p50, p95, p99 = (1000 * np.quantile(self.latencies, share) for share in (0.5, 0.95, 0.99))
+        p50, p95, p99 = (1000 * self.quantile(share) for share in (0.5, 0.95, 0.99))
         rate = len(self.latencies) / self.seconds
         return f"{rate:,.0f} | {p50:.1f} | {p95:.1f} | {p99:.1f} | {self.failed}"
+
+    def quantile(self, share: float) -> float:
+        return float(np.quantile(self.latencies, share)) if self.latencies else float("nan")
 
 
 @contextmanager
@@ -90,37 +136,54 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def run_client(port: int, until: float, limit: int, first: int, found: list[float], failed: list[int]) -> None:
-    """Ask again and again over one connection; this client does as little as it can, for the server's sake."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    requests = []
-    for sentence in SENTENCES:
-        body = json.dumps({"text": sentence}).encode()
-        kind, length = "content-type: application/json", f"content-length: {len(body)}"
-        lines = ["POST /v1/predict HTTP/1.1", "host: a", kind, length]
-        requests.append("\r\n".join([*lines, "", ""]).encode() + body)
-    number = first
-    while time.perf_counter() < until and number < first + limit:
+async def run_client(port: int, calls: Sequence[Call], until: float, limit: int, load: Load) -> None:
+    """Send requests over one connection; this client does as little as it can, for the server's sake."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**26)
+    for number in range(limit):
+        if time.perf_counter() >= until:
+            break
+        call = calls[number % len(calls)]
         began = time.perf_counter()
-        writer.write(requests[number % len(requests)])
+        writer.write(call.request)
+        load.sent.append(call)
+        if call.status is None:
+            await writer.drain()
+            writer.close()
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**26)
+            continue
         head = await reader.readuntil(b"\r\n\r\n")
         length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
         await reader.readexactly(int(length.split(b":")[1]))
-        if head.startswith(b"HTTP/1.1 200"):
-            found.append(time.perf_counter() - began)
+        if head.split(b" ", 2)[1] == call.status:
+            load.latencies.append(time.perf_counter() - began)
         else:
-            failed.append(number)
-        number += 1
+            load.failed += 1
     writer.close()
 
 
-async def run_clients(port: int, clients: int, seconds: float, limit: int = sys.maxsize) -> Load:
-    latencies: list[float] = []
-    failed: list[int] = []
+async def run_clients(
+    port: int, clients: int, seconds: float, limit: int = sys.maxsize, calls: Sequence[Call] = SINGLE
+) -> Load:
+    load = Load()
     began = time.perf_counter()
-    until = began + seconds
-    await asyncio.gather(*(run_client(port, until, limit, first, latencies, failed) for first in range(clients)))
-    return Load(time.perf_counter() - began, latencies, len(failed))
+    turned = [[*calls[first % len(calls) :], *calls[: first % len(calls)]] for first in range(clients)]
+    await asyncio.gather(*(run_client(port, own, began + seconds, limit, load) for own in turned))
+    load.seconds = time.perf_counter() - began
+    return load
+
+
+async def run_beside(port: int, clients: int, question: dict[str, Any], seconds: float) -> tuple[Load, Load]:
+    """Return what a light client measures beside heavy ones, and what they do."""
+    heavy = Load()
+    calls = [Call.of(question)]
+    crowd = [asyncio.create_task(run_client(port, calls, float("inf"), sys.maxsize, heavy)) for _ in range(clients)]
+    await asyncio.sleep(1)  # by then they are being worked on
+    light = await run_clients(port, 1, seconds)
+    for task in crowd:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    return light, heavy
 
 
 def resident(process: subprocess.Popen[bytes]) -> float:
@@ -128,38 +191,82 @@ def resident(process: subprocess.Popen[bytes]) -> float:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--requests", type=int, default=100_000)
-    arguments = parser.parse_args()
+def highest(process: subprocess.Popen[bytes]) -> float:
+    """Return the highest resident memory so far, in MB."""
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 2**10
+
+
+@contextmanager
+def our_server() -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    port = free_port()
+    with server([sys.executable, "-m", "emoglot", "serve", "--port", str(port)], port) as process:
+        yield port, process
+
+
+def measure_load(seconds: float) -> None:
     print("| server | clients | texts/s | p50 ms | p95 ms | p99 ms | failed |\n|---|---|---|---|---|---|---|")
     rates: dict[str, float] = {}
     for name in ("one call a request", "emoglot serve"):
         port = free_port()
         ours = [sys.executable, "-m", "emoglot", "serve", "--port", str(port)]
         naive = [sys.executable, "-c", NAIVE.replace("PORT", str(port))]
-        with server(naive if name == "one call a request" else ours, port) as process:
+        with server(naive if name == "one call a request" else ours, port):
             for clients in CLIENTS:
                 asyncio.run(run_clients(port, clients, WARM_UP))
-                load = asyncio.run(run_clients(port, clients, arguments.seconds))
+                load = asyncio.run(run_clients(port, clients, seconds))
                 print(f"| {name} | {clients} | {load.row()} |", flush=True)
                 rates[name] = len(load.latencies) / load.seconds
-            if name == "emoglot serve" and arguments.requests:
-                watch_memory(port, process, arguments.requests)
     ours_rate, naive_rate = rates["emoglot serve"], rates["one call a request"]
     print(f"\nwith {CLIENTS[-1]} clients: {ours_rate / naive_rate:.1f} times the texts a second")
 
 
-def watch_memory(port: int, process: subprocess.Popen[bytes], requests: int) -> None:
+def measure_heavy(seconds: float) -> None:
+    """Print what a light client waits beside heavy ones, and the memory it took; a new server for each."""
+    print("| beside | texts/s | p50 ms | p95 ms | p99 ms | failed | p99 to idle | highest MB | heavy ones failed |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, (clients, question) in HEAVY.items():
+        with our_server() as (port, process):
+            asyncio.run(run_clients(port, 1, WARM_UP))
+            idle = asyncio.run(run_clients(port, 1, seconds))
+            light, heavy = asyncio.run(run_beside(port, clients, question, seconds))
+            ratio = light.quantile(0.99) / idle.quantile(0.99)
+            print(f"| nothing | {idle.row()} | 1.0 | | |")
+            print(f"| {name} | {light.row()} | {ratio:.1f} | {highest(process):.0f} | {heavy.failed} |", flush=True)
+
+
+def measure_memory(requests: int) -> None:
     """Print what is resident after every tenth of the requests."""
-    sizes = [resident(process)]
-    failed = 0
-    for _ in range(10):
-        load = asyncio.run(run_clients(port, CLIENTS[-1], 3600, limit=requests // 10 // CLIENTS[-1]))
-        failed += load.failed
-        sizes.append(resident(process))
-    print(f"\nresident over {requests:,} requests, {failed} failed: {', '.join(f'{size:.0f}' for size in sizes)} MB")
+    with our_server() as (port, process):
+        sizes = [resident(process)]
+        limit = max(1, requests // 10 // CLIENTS[-1])
+        loads = []
+        for _ in range(10):
+            loads.append(asyncio.run(run_clients(port, CLIENTS[-1], 3600, limit, MIXED)))
+            sizes.append(resident(process))
+            print(f"{sizes[-1]:.0f} MB after {sum(load.seconds for load in loads):.0f} s", flush=True)
+        sent = [call for load in loads for call in load.sent]
+        left = sum(call.status is None for call in sent)
+        print(
+            f"\n{len(sent):,} mixed requests with {sum(call.texts for call in sent):,} texts in "
+            f"{sum(len(call.request) for call in sent) / 1e6:.0f} MB, {left:,} of them of clients that left; "
+            f"{sum(load.failed for load in loads)} failed; resident from {sizes[0]:.0f} to {sizes[-1]:.0f} MB, "
+            f"at most {highest(process):.0f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--requests", type=int, default=100_000)
+    parser.add_argument("--only", choices=("load", "heavy", "memory"))
+    arguments = parser.parse_args()
+    if arguments.only in (None, "load"):
+        measure_load(arguments.seconds)
+    if arguments.only in (None, "heavy"):
+        measure_heavy(arguments.seconds)
+    if arguments.only in (None, "memory"):
+        measure_memory(arguments.requests)
 
 
 if __name__ == "__main__":

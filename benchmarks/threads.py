@@ -17,16 +17,14 @@ import torch
 
 from benchmarks.training import DIM, ROWS, make_labelled
 from emoglot.config import Config
-from emoglot.trainer import HeadLearner, Labelled, Trainer
+from emoglot.training.trainer import HeadLearner, Trainer
 
 SHARE = 4
 
 
 def work(threads: int, ready: Barrier, done: Barrier) -> None:
     torch.set_num_threads(threads)
-    whole = make_labelled()
-    rows = np.arange(0, ROWS, SHARE)
-    labelled = Labelled(whole.inputs.select(rows), whole.targets[rows], tuple(whole.sources[row] for row in rows))
+    labelled = make_labelled().select(np.arange(0, ROWS, SHARE))
     trainer = Trainer(HeadLearner(Config(), DIM), labelled, Config(), torch.device("cpu"))
     trainer.start()
     ready.wait()

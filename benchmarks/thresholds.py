@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_curve
 
+from emoglot.inference.thresholds import choose_thresholds
 from emoglot.labels import Targets
-from emoglot.thresholds import choose_thresholds
 
 ROWS, LABELS = 1_000_000, 11
 

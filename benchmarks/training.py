@@ -20,19 +20,23 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
+from torch.utils.data import Dataset as TorchDataset
 
 from emoglot.config import Config, LossConfig
-from emoglot.features import Features, Segment
-from emoglot.loss import DynamicWeighting, total_loss
-from emoglot.trainer import HeadLearner, Labelled, Trainer
+from emoglot.data.dataset import Dataset
+from emoglot.encoders.features import Features, Segment
+from emoglot.labels import SEMEVAL_LABELS
+from emoglot.training.loss import DynamicWeighting, total_loss
+from emoglot.training.part import Part
+from emoglot.training.trainer import HeadLearner, Trainer
 
-ROWS, DIM, LABELS, BATCH = 12_677, 512, 11, 32
+ROWS, DIM, LABELS, BATCH = 12_677, 512, len(SEMEVAL_LABELS), 32
 
 Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # vectors, lengths, targets
 
 
-def make_labelled() -> Labelled:
+def make_labelled() -> Part:
     """Random vectors; lengths spread like those of tweets: 28 tokens on average, from 3 to 80."""
     random = np.random.default_rng(0)
     lengths = np.clip(random.gamma(5, 5.6, ROWS).astype(np.int64), 3, 80)
@@ -43,7 +47,9 @@ def make_labelled() -> Labelled:
     )
     places = np.stack([np.zeros(ROWS, np.int64), ends - lengths, ends], axis=1)
     targets = (random.random((ROWS, LABELS)) < 0.2).astype(np.int8)
-    return Labelled(Features((segment,), places, DIM), targets, ("made",) * ROWS)
+    texts, sources = ("",) * ROWS, ("made",) * ROWS
+    data = Dataset(texts, targets, SEMEVAL_LABELS, languages=sources, sources=sources)
+    return Part(data, texts, Features((segment,), places, DIM))
 
 
 class PlainHead(nn.Module):
@@ -63,10 +69,10 @@ class PlainHead(nn.Module):
         return self.output((beta[:, None] @ states)[:, 0])
 
 
-class StoredTexts(Dataset[tuple[torch.Tensor, torch.Tensor]]):
+class StoredTexts(TorchDataset[tuple[torch.Tensor, torch.Tensor]]):
     """The vectors of each text in a dataset of its own, as float64."""
 
-    def __init__(self, path: Path, labelled: Labelled, rows: range) -> None:
+    def __init__(self, path: Path, labelled: Part, rows: range) -> None:
         import h5py
 
         with h5py.File(path, "w") as file:
@@ -91,15 +97,15 @@ def collate(items: list[tuple[torch.Tensor, torch.Tensor]]) -> Batch:
     )
 
 
-def float64_epoch(labelled: Labelled, every: int) -> float:
-    """Give the seconds of an epoch, from every so many rows."""
+def float64_epoch(labelled: Part, every: int) -> float:
+    """Return the seconds of an epoch, from every so many rows."""
     with tempfile.TemporaryDirectory() as scratch:
         stored = StoredTexts(Path(scratch) / "vectors.h5", labelled, range(0, ROWS, every))
         loader: Any = DataLoader(stored, BATCH, shuffle=True, collate_fn=collate)
         return every * run_epoch(PlainHead().double(), loader)
 
 
-def float32_epoch(labelled: Labelled) -> float:
+def float32_epoch(labelled: Part) -> float:
     rows = [labelled.inputs.vectors(row).astype(np.float32) for row in range(ROWS)]
     batches = np.split(np.random.default_rng(1).permutation(ROWS), range(BATCH, ROWS, BATCH))
     targets = labelled.targets
@@ -119,7 +125,7 @@ def run_epoch(head: nn.Module, batches: Iterable[Batch]) -> float:
     return time.perf_counter() - began
 
 
-def our_epoch(labelled: Labelled) -> float:
+def our_epoch(labelled: Part) -> float:
     config = Config().override({"training.batch_size": BATCH})
     trainer = Trainer(HeadLearner(config, DIM), labelled, config, torch.device("cpu"))
     trainer.start()

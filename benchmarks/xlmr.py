@@ -50,8 +50,8 @@ def authors_way(root: Path) -> Run:
     from transformers import pipeline
 
     from emoglot.config import Config
-    from emoglot.head import make_head
     from emoglot.labels import SEMEVAL_LABELS
+    from emoglot.training.head import make_head
 
     extract = pipeline("feature-extraction", model=str(root / XLMR), tokenizer=str(root / XLMR))
     head = make_head(Config().head, BASE["hidden"], len(SEMEVAL_LABELS)).double().eval()
@@ -135,7 +135,7 @@ def measure(way: str, root: Path) -> None:
 
 
 def figures(way: str, root: Path) -> Figures:
-    from emoglot.encoders import EMBEDDED_MODEL
+    from emoglot.encoders.registry import BUNDLED_MODEL
     from emoglot.encoders.store import folder_size
 
     command = [sys.executable, "-m", "benchmarks.xlmr", "--way", way, "--root", str(root)]
@@ -147,7 +147,7 @@ def figures(way: str, root: Path) -> Figures:
         rate = float(process.stdout.readline())
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    needed = root / WAYS[way][1] if WAYS[way][1] else EMBEDDED_MODEL
+    needed = root / WAYS[way][1] if WAYS[way][1] else BUNDLED_MODEL
     size = folder_size(needed) if needed.is_dir() else needed.stat().st_size
     return Figures(rate, 1000 * cold, usage.ru_maxrss / 1024, size / 1e6)
 
@@ -155,11 +155,11 @@ def figures(way: str, root: Path) -> Figures:
 def prepare(root: Path, data: Path, count: int) -> None:
     """Write the texts, the network of random weights, its exports, and a head."""
     from emoglot.config import Config
-    from emoglot.data import concatenate, read
+    from emoglot.data.dataset import concatenate
+    from emoglot.data.registry import read
     from emoglot.encoders.export import export_encoder
     from emoglot.encoders.hub import HubEncoder
     from emoglot.labels import SEMEVAL_LABELS
-    from emoglot.model import EmotionClassifier
     from examples.tiny_xlmr import make_xlmr
 
     tweets = concatenate(read(path) for path in sorted(data.glob("semeval2018-ec/*-dev.txt")))
@@ -170,11 +170,12 @@ def prepare(root: Path, data: Path, count: int) -> None:
         export_encoder(encoder, root / kind, "xlm-r", kind)
     # Trained for a moment: a head needs weights, not good ones.
     config = Config().override({"training.max_epochs": 1, "head.layers": 2})
+    from emoglot.classifier import EmotionClassifier
+
     random = np.random.default_rng(0)
     targets = random.integers(0, 2, (TRAINING_ROWS, len(SEMEVAL_LABELS)))
-    EmotionClassifier(encoder, config=config, cache=root / "cache").fit(texts[:TRAINING_ROWS], targets).save(
-        root / HEAD
-    )
+    classifier = EmotionClassifier(encoder, config=config, cache=root / "cache")
+    classifier.fit(texts[:TRAINING_ROWS], targets).model_.save(root / HEAD)
     table = random.standard_normal((BASE["vocabulary"], STATIC_DIM), dtype=np.float32)
     np.savez(root / TABLE, table=table, weights=table[: len(SEMEVAL_LABELS)].T)
 

@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaMo
 from transformers.utils import logging
 
 import emoglot
-from emoglot.text import normalise_text
+from emoglot.text.normalise import normalise_text
 
 # In the order of XLM-R's ids.
 SPECIAL = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "mask_token": "<mask>"}

@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from emoglot.language.identify import WEIGHTS_FILE, Identifier, bucket_of, save_identifier
-from emoglot.language.letters import SCRIPTS, hash_ngrams, read_letters
+from emoglot.text.identify import WEIGHTS_FILE, Identifier, bucket_of, save_identifier
+from emoglot.text.letters import SCRIPTS, hash_ngrams, read_letters
 from recipes.language_rows import UNSPACED, Texts, own_scripts, read_texts, to_posts, with_scripts
 
 BUCKETS = 112_000
@@ -128,7 +128,7 @@ def hash_texts(texts: list[str], spelt: NDArray[np.bool_]) -> tuple[NDArray[np.u
 
 
 def choose_ngrams(examples: Examples, classes: list[tuple[str, str]], buckets: int) -> NDArray[np.int64]:
-    """Return the n-gram of each bucket that tells most about the language, -1 where there is none.
+    """Return the n-gram of each bucket that is most typical of a language, -1 where there is none.
 
     Its worth is Σ p ln(p / mean p) over the languages of its script, p its share in the n-grams of each.
     """

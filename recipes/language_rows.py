@@ -16,18 +16,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.language.letters import NO_SCRIPT, OTHER_SCRIPT, SCRIPTS, clean, read_letters
+from emoglot.text.letters import NO_SCRIPT, OTHER_SCRIPT, SCRIPTS, clean, read_letters
 
 # Lists of words and interface strings are no sentences; they help only where there is little else.
 WORD_LISTS = ("memolon", "cldr", "omw", "wiktdict", "gatitos", "ui_")
 FEW_SENTENCES = 3000
 WORDS_TOGETHER = 6  # entries of a word list that make up one text
-# What is measured as another language: varieties that posts can't tell apart, and codes of the same language.
+# What is measured as another language: varieties that can't be distinguished in posts, and codes of the same language.
 MERGED = {"tw": "ak", "arz": "ar", "apc": "ar", "aeb": "ar", "yue": "zh", "nb": "no", "nn": "no", "bbc": "btk"}
 MERGED |= {"pt-BR": "pt", "pt-MZ": "pt"}
 # In the Arabic script much of what is called Moroccan is standard Arabic; in the Latin script it is not.
 MERGED_IN_SCRIPT = {("ary", "Arab"): "ar"}
-# Mixed on purpose, of another language than they say in many rows, or too few to learn from.
+# Mixed on purpose, in many rows of another language than stated, or too few to learn from.
 LEFT_OUT_LANGUAGES = ("es-en", "en-PH", "nij", "mui", "rej", "abs", "bhp")
 LEFT_OUT_SETS = ("emosen_hinglish",)
 # Languages that people also write in the Latin script, besides their own.

@@ -11,22 +11,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import emoglot
-from emoglot.encoders import EMBEDDED_MODEL, EMBEDDED_NAME
+from emoglot.encoders.registry import BUNDLED_MODEL, BUNDLED_NAME
 from emoglot.encoders.store import folder_size
-from emoglot.persist import CARD_FILE, LANGUAGES_FILE
+from emoglot.inference.description import CARD_FILE, LANGUAGES_FILE
+from emoglot.inference.folder import write_page
 
 
 def main(model_folder: Path) -> None:
     """Save the model under the name of the encoder in the package, with what was measured of its languages."""
     model = emoglot.load(model_folder)
-    shutil.rmtree(EMBEDDED_MODEL, ignore_errors=True)
-    model.with_state(replace(model.state, encoder_name=EMBEDDED_NAME)).save(EMBEDDED_MODEL)
-    card = EMBEDDED_MODEL / CARD_FILE  # which names a folder that nobody else has
-    text = card.read_text(encoding="utf-8").replace(f"# {EMBEDDED_MODEL.name}\n", f"# {EMBEDDED_NAME}\n", 1)
-    card.write_text(text.replace(f'emoglot.load("{EMBEDDED_MODEL.name}")', "emoglot.load()"), encoding="utf-8")
-    if (model_folder / LANGUAGES_FILE).exists():
-        shutil.copy(model_folder / LANGUAGES_FILE, EMBEDDED_MODEL)
-    sys.stdout.write(f"{EMBEDDED_MODEL}: {folder_size(EMBEDDED_MODEL) / 1e6:.1f} MB\n")
+    shutil.rmtree(BUNDLED_MODEL, ignore_errors=True)
+    model.with_state(replace(model.state, encoder_name=BUNDLED_NAME)).save(BUNDLED_MODEL)
+    card = (BUNDLED_MODEL / CARD_FILE).read_text(encoding="utf-8")  # which names a folder that nobody else has
+    card = card.replace(f"# {BUNDLED_MODEL.name}\n", f"# {BUNDLED_NAME}\n", 1)
+    write_page(BUNDLED_MODEL, CARD_FILE, card.replace(f'emoglot.load("{BUNDLED_MODEL.name}")', "emoglot.load()"))
+    if (languages := model_folder / LANGUAGES_FILE).exists():
+        write_page(BUNDLED_MODEL, LANGUAGES_FILE, languages.read_text(encoding="utf-8"))
+    sys.stdout.write(f"{BUNDLED_MODEL}: {folder_size(BUNDLED_MODEL) / 1e6:.1f} MB\n")
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from emoglot.data.dataset import Dataset
+from emoglot.data.parallel import read_parallel
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
-from emoglot.parallel import read_parallel
-from emoglot.project import write_csv
+from emoglot.training.project import write_csv
 
 CONTRASTS = Path(__file__).with_name("contrasts.tsv")
 TESTED = Path(__file__).parents[1] / "tests/plain_sentences.tsv"
@@ -109,7 +109,7 @@ def written() -> Iterator[tuple[str, str, list[int]]]:
 
 
 def found(data: Path) -> Iterator[tuple[str, str, list[int]]]:
-    """Find sentences in the translations by what their English says."""
+    """Find sentences in the translations by their English."""
     # The held-out English sentences measure how languages agree.
     parallel, _ = read_parallel([data / "parallel/train", data / "parallel/more"], skip_bad=True).split()
     taken: Counter[tuple[str, str]] = Counter()
@@ -135,7 +135,7 @@ def read_source(source: str) -> tuple[str, list[int] | None]:
 
 
 def read_english(text: str) -> tuple[str, list[int] | None]:
-    """Say whether an English sentence states, denies or asks for an emotion, and with which labels."""
+    """Return whether an English sentence states, denies or asks for an emotion, and with which labels."""
     if QUESTION.match(text):
         return "question", targets_of((), ("positive", "negative"))
     if len(ANY_WORD.findall(text)) != 1:  # of two emotions, one may be denied and the other not

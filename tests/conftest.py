@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Before torch is imported anywhere: two test processes on two cores must not fight for threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -16,7 +18,12 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 from emoglot.config import Config
 from emoglot.data.dataset import Dataset
 from emoglot.labels import to_targets
-from emoglot.model import EmotionClassifier
+from emoglot.model import Model
+
+# The same examples in every run, so that a change is what turns a test red; `make hostile` draws new ones.
+settings.register_profile("same", derandomize=True, database=None)
+settings.register_profile("new", print_blob=True)
+settings.load_profile(os.environ.get("EMOGLOT_TEST_EXAMPLES", "same"))
 
 SENTENCES = (
     ("What a wonderful day, I am so happy", "en", {"joy"}),
@@ -68,14 +75,23 @@ def dataset() -> Dataset:
 
 
 @pytest.fixture(scope="session")
-def trained(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> EmotionClassifier:
+def trained(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Model:
     """A model with a wide channel, trained on the tiny encoder."""
     cache = tmp_path_factory.mktemp("features")
-    return EmotionClassifier("tiny", config=QUICK, wide=True, cache=cache).fit_datasets(dataset)
+    return train("tiny", dataset, wide=True, cache=cache)
+
+
+def train(encoder, training, validation=None, *, config=QUICK, wide=None, **options) -> Model:
+    """Train a model on datasets; here, so that tests without it do not wait for torch."""
+    from emoglot.training.train import train_model
+
+    if wide is not None:
+        config = replace(config, wide=replace(config.wide, enabled=wide))
+    return train_model(encoder, training, validation, config, **options)
 
 
 @pytest.fixture(scope="session")
-def model_folder(trained: EmotionClassifier, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model_folder(trained: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained.save(tmp_path_factory.mktemp("models") / "tiny-model")
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from emoglot.encoders import Ragged
+from emoglot.encoders.base import Ragged
 
 E5_TEXTS = [
     "What a wonderful day, I am so happy",

@@ -23,7 +23,7 @@ ROWS: list[tuple[str | None, tuple[str, ...] | None, tuple[float, ...] | None, s
     (MARKUP, ("anger",), (0.99, 0.1, 0.1), "2026-01-06", "<b>forum</b>"),
     ("The shop opens at nine", (), (0.1, 0.1, 0.1), "2026-01-09", "<b>forum</b>"),
     ("أنا غاضب جدا", ("anger",), (0.8, 0.1, 0.1), "2026-01-09", "post"),
-    ("ᚠᚢᚦᚨᚱᚲ", (), (0.0, 0.0, 0.0), "2026-01-09", "post"),
+    ("ᚠᚢᚦᚨᚱᚲ", (), None, "2026-01-09", "post"),
     (None, None, None, "2026-01-10", "post"),
 ]
 
@@ -34,6 +34,7 @@ def records(prefix: str = "") -> list[dict[str, Any]]:
         row: dict[str, Any] = {"text": text, "when": when, "source": source}
         row[f"{prefix}labels"] = None if labels is None else list(labels)
         row |= {f"{prefix}{label}": scores[index] if scores else None for index, label in enumerate(LABELS)}
+        row[f"{prefix}unreadable"] = None if text is None else scores is None
         made.append(row)
     return made
 

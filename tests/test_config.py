@@ -47,24 +47,24 @@ def test_a_setting_is_a_name_and_a_value(setting, expected):
 @pytest.mark.parametrize(
     ("settings", "rule"),
     [
-        ({"head.size": 3}, "no setting head.'size'; there are: kind, hidden"),
+        ({"head.size": 3}, "no setting 'head.size'; there are: kind, hidden"),
         ({"body.size": 3}, "no setting 'body'"),
-        ({"head": 3}, "head is a table"),
-        ({"head.hidden": "many"}, "head.hidden must be of type int, got 'many'"),
+        ({"head": 3}, "head must be a table, got 3"),
+        ({"head.hidden": "many"}, "head.hidden must be a whole number, got 'many'"),
         ({"head.hidden": 0}, r"head.hidden must be in \[1, 4096\], got 0"),
-        ({"head.hidden": True}, "of type int"),
+        ({"head.hidden": True}, "head.hidden must be a whole number, got True"),
         ({"head.kind": "cnn"}, "head.kind must be one of lstm, gru, rnn, xml-cnn, attention, got 'cnn'"),
         ({"loss.beta": 1.0}, r"loss.beta must be in \[0, 1\), got 1.0"),
         ({"loss.kappa": 1.5}, "loss.kappa"),
         ({"training.learning_rate": float("nan")}, "training.learning_rate"),
-        ({"training.learning_rate": "fast"}, "training.learning_rate must be of type float, got 'fast'"),
+        ({"training.learning_rate": "fast"}, "training.learning_rate must be a number, got 'fast'"),
         ({"task": "regression"}, "task must be one of"),
         ({"training.single_choice": {"tec": 1.5}}, r"training.single_choice.tec must be in \[0, 1\], got 1.5"),
         ({"fine_tune.layer_decay": 0.0}, "fine_tune.layer_decay"),
         ({"fine_tune": {"frozen_layers": 2, "embeddings": True}}, "fine_tune.embeddings trains what lies below the 2"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(settings, rule):
+def test_an_invalid_setting_is_refused(settings, rule):
     with pytest.raises(UsageError, match=rule):
         Config().override(settings)
 
@@ -120,3 +120,9 @@ def test_a_dataset_is_named_with_or_without_its_language():
     names = ["nusax-jv", "nusax-su", "nusax", "nusax-pt-BR", "isear", "other-jv", "isear-clean"]
     assert [settings.zero_weight(name) for name in names] == [0.5, 0.25, 0.5, 0.5, 0.0, 1.0, 1.0]
     assert settings.unused_choices(["nusax-jv", "other-jv"]) == ["isear", "nusax-su"]
+
+
+def test_the_former_name_of_a_setting_is_read_and_the_new_one_written():
+    config = Config.from_dict({"wide": {"enabled": True, "say": 0.15}})
+    assert config.wide.weight == 0.15
+    assert "say" not in config.to_dict()["wide"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
 import emoglot
-from emoglot import DataError, EmotionClassifier, ModelError, TrainingError, UsageError
-from emoglot.evaluate import evaluate_model
+from emoglot import DataError, EmotionClassifier, Model, ModelError, TrainingError, UsageError
+from emoglot.evaluation.evaluate import evaluate_model
 from emoglot.labels import SEMEVAL_LABELS
-from tests.conftest import LABELS, QUICK, SENTENCES, make_dataset
+from tests.conftest import LABELS, QUICK, SENTENCES, make_dataset, train
 
 # Sixteen sentences leave few to choose thresholds; the warning that says so has a test of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:no row that chooses thresholds")
@@ -18,15 +20,15 @@ TEXTS = [text for text, _, _ in SENTENCES]
 NAMES = [names for _, _, names in SENTENCES]
 
 
-def fit(rows, texts=TEXTS, validation=None, config=QUICK, **options) -> EmotionClassifier:
-    return EmotionClassifier("tiny", config=config, **options).fit(texts, rows, validation)
+def fit(rows, texts=TEXTS, validation=None, config=QUICK, **options) -> Model:
+    return EmotionClassifier("tiny", config=config, **options).fit(texts, rows, validation).model_
 
 
 def test_predictions_are_names_and_scores(trained):
     (prediction,) = trained.predict(["I am so happy"])
-    assert tuple(prediction.scores) == trained.labels_ == LABELS
+    assert tuple(prediction.scores) == trained.labels == LABELS
     assert prediction.labels == tuple(
-        name for name, score in prediction.scores.items() if score >= trained.thresholds_[name]
+        name for name, score in prediction.scores.items() if score >= trained.thresholds[name]
     )
     assert not prediction.truncated
 
@@ -59,13 +61,13 @@ def test_labels_may_come_from_a_generator_or_a_column():
 
 
 def test_labels_are_those_used_in_training():
-    assert fit(NAMES).labels_ == LABELS
+    assert fit(NAMES).labels == LABELS
 
 
 def test_an_array_of_eleven_columns_means_the_eleven_labels():
     array = np.zeros((len(TEXTS), 11))
     array[np.arange(len(TEXTS)), np.arange(len(TEXTS)) % 11] = 1
-    assert fit(array).labels_ == SEMEVAL_LABELS
+    assert fit(array).labels == SEMEVAL_LABELS
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -75,8 +77,8 @@ def test_a_data_frame_knows_the_names_of_its_labels(library):
     frame = module.DataFrame(columns)
     for labels in (None, ["anger", "fear", "joy"]):
         model = fit(frame, labels=labels, validation=([f"{text} now" for text in TEXTS], frame))
-        counts = [part["positives"] for part in model._state.training["data"].values()]
-        assert set(model.labels_) == set(columns)
+        counts = [part["positives"] for part in model.state.training["data"].values()]
+        assert set(model.labels) == set(columns)
         for name, column in columns.items():
             assert counts[0][name] == column.sum()
     with pytest.raises(DataError, match="a column for each of anger, joy, and no other, got joy, anger, fear"):
@@ -87,7 +89,7 @@ def test_labels_of_a_wrong_shape_are_told():
     with pytest.raises(DataError, match="a row for each text, got the shape"):
         fit(np.zeros(len(TEXTS)))
     truths = list(make_dataset(1).targets == 1)
-    assert fit(truths, labels=LABELS).labels_ == LABELS
+    assert fit(truths, labels=LABELS).labels == LABELS
 
 
 def test_what_would_give_its_names_is_no_list_of_texts(trained):
@@ -100,13 +102,13 @@ def test_what_would_give_its_names_is_no_list_of_texts(trained):
 
 def test_a_validation_set_is_used():
     model = fit(NAMES, validation=([f"{text} now" for text in TEXTS], NAMES))
-    data = model._state.training["data"]
+    data = model.state.training["data"]
     assert data["training"]["rows"] == len(TEXTS)
     assert data["stopping"]["rows"] + data["thresholding"]["rows"] == len(TEXTS)
 
 
 def test_without_a_validation_set_no_row_serves_twice(trained, dataset):
-    parts = trained._state.training["data"]
+    parts = trained.state.training["data"]
     assert sum(part["rows"] for part in parts.values()) == len(dataset)
     assert all(part["rows"] > 0 for part in parts.values())
 
@@ -114,7 +116,7 @@ def test_without_a_validation_set_no_row_serves_twice(trained, dataset):
 def test_nan_labels_are_unknown_and_train():
     array = make_dataset(1).targets.astype(float)
     array[::2, 0] = np.nan
-    known = fit(array, labels=LABELS)._state.training["data"]
+    known = fit(array, labels=LABELS).state.training["data"]
     assert sum(part["known"]["anger"] for part in known.values()) == len(TEXTS) // 2
 
 
@@ -123,17 +125,17 @@ def test_different_label_sets_can_be_combined():
     narrow = make_dataset(2).with_labels(["joy", "trust"])
     both = emoglot.concatenate([ours, narrow])
     with pytest.warns(UserWarning, match="no training row is labelled trust"):
-        model = EmotionClassifier("tiny", config=QUICK).fit_datasets(both)
-    assert model.labels_ == ("anger", "fear", "joy", "love", "sadness", "trust")
-    assert model.thresholds_["trust"] == np.inf
+        model = train("tiny", both, config=QUICK)
+    assert model.labels == ("anger", "fear", "joy", "love", "sadness", "trust")
+    assert model.thresholds["trust"] == np.inf
     assert not any("trust" in prediction.labels for prediction in model.predict(TEXTS))
 
 
 def test_the_wide_channel_is_one_flag(dataset):
-    plain = EmotionClassifier("tiny", config=QUICK, wide=False).fit_datasets(dataset)
-    wide = EmotionClassifier("tiny", config=QUICK, wide=True).fit_datasets(dataset)
-    assert plain._state.wide is None
-    assert wide._state.wide is not None
+    plain = train("tiny", dataset, config=QUICK, wide=False)
+    wide = train("tiny", dataset, config=QUICK, wide=True)
+    assert plain.state.wide is None
+    assert wide.state.wide is not None
     assert not np.allclose(plain.predict_proba(TEXTS), wide.predict_proba(TEXTS))
 
 
@@ -199,7 +201,7 @@ def test_a_long_text_says_that_only_its_beginning_was_read(trained):
 
 def test_texts_may_come_from_a_generator(trained):
     assert trained.predict(text for text in TEXTS) == trained.predict(TEXTS)
-    assert fit(NAMES, (text for text in TEXTS)).labels_ == LABELS
+    assert fit(NAMES, (text for text in TEXTS)).labels == LABELS
 
 
 @pytest.mark.parametrize("text", [None, 3, 2.5, b"bytes", ["nested"], float("nan")])
@@ -211,9 +213,22 @@ def test_what_is_no_text_is_refused_with_its_place(trained, text):
         trained.explain(text)
 
 
-def test_one_string_is_not_a_list_of_letters(trained):
+def test_one_string_is_one_text(trained):
+    assert trained.predict("so happy") == trained.predict(["so happy"])[0]
     with pytest.raises(DataError, match="put it in a list"):
-        trained.predict("happy")
+        trained.predict_proba("happy")
+    with pytest.raises(DataError, match="one for each text, got 2 for 1 texts"):
+        trained.predict("so happy", ["en", "de"])
+
+
+def test_a_model_can_be_sent_to_another_process(trained):
+    copy = pickle.loads(pickle.dumps(trained))
+    assert np.array_equal(copy.predict_proba(TEXTS), trained.predict_proba(TEXTS))
+    assert copy.predict(TEXTS) == trained.predict(TEXTS)
+
+
+def test_a_model_says_what_it_is(trained):
+    assert repr(trained) == f"Model({len(trained.labels)} labels, encoder 'tiny')"
 
 
 def test_no_texts_no_predictions(trained):
@@ -273,9 +288,9 @@ def test_a_validation_set_is_a_pair(validation):
 
 def test_a_config_is_a_config():
     with pytest.raises(UsageError, match=r"config is an emoglot.Config, got \{\}"):
-        EmotionClassifier("tiny", config={})
+        EmotionClassifier("tiny", config={}).fit(TEXTS, NAMES)
     with pytest.raises(DataError, match="a label set is a list of names, got the string 'joy'"):
-        EmotionClassifier("tiny", labels="joy")
+        EmotionClassifier("tiny", labels="joy").fit(TEXTS, NAMES)
 
 
 def test_an_untrained_model_says_so():
@@ -299,7 +314,7 @@ def test_evaluation_needs_a_label_in_common(trained, dataset):
 def test_it_trains_on_a_real_xlm_r(xlmr_folder, tmp_path):
     data = make_dataset(2)
     config = QUICK.override({"training.max_epochs": 2})
-    model = EmotionClassifier(str(xlmr_folder), config=config, cache=tmp_path / "cache").fit_datasets(data)
+    model = train(str(xlmr_folder), data, config=config, cache=tmp_path / "cache")
     folder = model.save(tmp_path / "model")
     again = emoglot.load(folder)
     assert np.array_equal(again.predict_proba(TEXTS), model.predict_proba(TEXTS))

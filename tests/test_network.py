@@ -17,7 +17,7 @@ from types import ModuleType
 import pytest
 import urllib3
 
-from emoglot.onnxruntime import TELEMETRY_SWITCH, import_onnxruntime
+from emoglot.encoders.onnxruntime import TELEMETRY_SWITCH, import_onnxruntime
 from tests.test_package import SOURCE
 
 ROOT = Path(__file__).parent.parent
@@ -174,7 +174,7 @@ def _names_onnxruntime(path: Path) -> bool:
 def test_one_module_imports_onnxruntime():
     folders = (SOURCE, ROOT / "benchmarks", ROOT / "examples", ROOT / "recipes")
     files = [path for folder in folders for path in folder.rglob("*.py")]
-    assert [path for path in files if _names_onnxruntime(path)] == [SOURCE / "onnxruntime.py"]
+    assert [path for path in files if _names_onnxruntime(path)] == [SOURCE / "encoders" / "onnxruntime.py"]
 
 
 @pytest.mark.parametrize("given", [None, "0", ""])

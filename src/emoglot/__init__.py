@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 from emoglot._version import __version__
 
 if TYPE_CHECKING:
-    from emoglot.analysis import Prediction as Prediction
-    from emoglot.analysis import Sentiment as Sentiment
-    from emoglot.analysis import TokenWeight as TokenWeight
     from emoglot.batch.frame import score_frame as score_frame
-    from emoglot.client import Client as Client
+    from emoglot.classifier import EmotionClassifier as EmotionClassifier
     from emoglot.config import Config as Config
-    from emoglot.data import read as read
     from emoglot.data.dataset import Dataset as Dataset
     from emoglot.data.dataset import concatenate as concatenate
+    from emoglot.data.registry import read as read
     from emoglot.errors import DataError as DataError
     from emoglot.errors import EmoglotError as EmoglotError
     from emoglot.errors import EncoderError as EncoderError
@@ -24,30 +21,41 @@ if TYPE_CHECKING:
     from emoglot.errors import ModelError as ModelError
     from emoglot.errors import TrainingError as TrainingError
     from emoglot.errors import UsageError as UsageError
-    from emoglot.evaluate import evaluate_model as evaluate_model
-    from emoglot.model import EmotionClassifier as EmotionClassifier
+    from emoglot.evaluation.evaluate import evaluate_model as evaluate_model
+    from emoglot.inference.prediction import Prediction as Prediction
+    from emoglot.inference.prediction import Sentiment as Sentiment
+    from emoglot.inference.prediction import TokenWeight as TokenWeight
+    from emoglot.inference.protocol import AsyncPredictor as AsyncPredictor
+    from emoglot.inference.protocol import Predictor as Predictor
+    from emoglot.model import Model as Model
     from emoglot.model import load as load
+    from emoglot.serving.client import AsyncClient as AsyncClient
+    from emoglot.serving.client import Client as Client
 
 # Where each public name lives. Names are imported when first used, so that `import emoglot` stays instant.
 _HOMES = {
-    "Client": "emoglot.client",
+    "AsyncClient": "emoglot.serving.client",
+    "AsyncPredictor": "emoglot.inference.protocol",
+    "Client": "emoglot.serving.client",
     "Config": "emoglot.config",
     "DataError": "emoglot.errors",
     "Dataset": "emoglot.data.dataset",
     "EmoglotError": "emoglot.errors",
-    "EmotionClassifier": "emoglot.model",
+    "EmotionClassifier": "emoglot.classifier",
     "EncoderError": "emoglot.errors",
     "MissingExtraError": "emoglot.errors",
+    "Model": "emoglot.model",
     "ModelError": "emoglot.errors",
-    "Prediction": "emoglot.analysis",
-    "Sentiment": "emoglot.analysis",
-    "TokenWeight": "emoglot.analysis",
+    "Prediction": "emoglot.inference.prediction",
+    "Predictor": "emoglot.inference.protocol",
+    "Sentiment": "emoglot.inference.prediction",
+    "TokenWeight": "emoglot.inference.prediction",
     "TrainingError": "emoglot.errors",
     "UsageError": "emoglot.errors",
     "concatenate": "emoglot.data.dataset",
-    "evaluate_model": "emoglot.evaluate",
+    "evaluate_model": "emoglot.evaluation.evaluate",
     "load": "emoglot.model",
-    "read": "emoglot.data",
+    "read": "emoglot.data.registry",
     "score_frame": "emoglot.batch.frame",
 }
 

@@ -1,4 +1,4 @@
-"""Every setting of a model and its training, as small frozen dataclasses that a TOML file can fill."""
+"""The settings of a model and its training, as frozen dataclasses that can be read from TOML."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 import re
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from emoglot.errors import UsageError
+from emoglot.schema import Checked, Rule, choice, fill, number, ruled, within
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -21,128 +22,90 @@ HEAD_KINDS = ("lstm", "gru", "rnn", "xml-cnn", "attention")
 LOSS_KINDS = ("focal", "cross-entropy", "asymmetric")
 WEIGHTINGS = ("dynamic", "uniform", "inverse", "class-balanced", "cost-sensitive")
 TASKS = ("multi-label", "single-label")
-# Where trainings are compared, these must not differ: they would be measured on other rows, or by another rule.
+# Settings that must be equal in trainings that are compared: they change which rows are measured, or how.
 MEASURING = ("task", "training.seed", "training.thresholding_fraction", "training.validation_fraction")
 
 
 @dataclass(frozen=True)
-class HeadConfig:
-    """The network between token vectors and logits. The numbers are the authors' best for three languages."""
+class HeadConfig(Checked, prefix="head."):
+    """The network between token vectors and logits; defaults are the authors' best for three languages."""
 
-    kind: str = "lstm"
-    hidden: int = 128
-    layers: int = 2
+    kind: str = choice(HEAD_KINDS)
+    hidden: int = number(128, 1, 4096)
+    layers: int = number(2, 1, 8)
     bidirectional: bool = True
-    dropout: float = 0.2201
-
-    def __post_init__(self) -> None:
-        _check_choice("head.kind", self.kind, HEAD_KINDS)
-        _check_count("head.hidden", self.hidden, 1, 4096)
-        _check_count("head.layers", self.layers, 1, 8)
-        _check_range("head.dropout", self.dropout, 0, 0.95)
+    dropout: float = number(0.2201, 0, 0.95)
 
 
 @dataclass(frozen=True)
-class LossConfig:
-    """The per-element loss and how classes are weighed. γ and κ are the authors' best for three languages."""
+class LossConfig(Checked, prefix="loss."):
+    """The loss per element and the class weights; γ and κ are the authors' best for three languages."""
 
-    kind: str = "focal"
-    gamma: float = 4.0
-    weighting: str = "dynamic"
-    kappa: float = 0.2965
-    beta: float = 0.999  # class-balanced weighting; the paper's best value on English
-    # The three of the asymmetric loss, as its authors recommend them.
-    gamma_positive: float = 0.0
-    gamma_negative: float = 4.0
-    margin: float = 0.05
-    # Weight of the squared distance between a logit and that of the chance which a teacher gave. A chance of 0.02 and
-    # one of 0.1 are far apart for it, and nearly the same for the other losses.
-    distance: float = 0.0
-
-    def __post_init__(self) -> None:
-        _check_choice("loss.kind", self.kind, LOSS_KINDS)
-        _check_choice("loss.weighting", self.weighting, WEIGHTINGS)
-        for name in ("gamma", "gamma_positive", "gamma_negative"):
-            _check_range(f"loss.{name}", getattr(self, name), 0, 20)
-        _check_range("loss.kappa", self.kappa, 0, 1)
-        _check_range("loss.margin", self.margin, 0, 0.5)
-        _check_range("loss.distance", self.distance, 0, 100)
-        if not 0 <= self.beta < 1:
-            raise UsageError(f"loss.beta must be in [0, 1), got {self.beta}")
+    kind: str = choice(LOSS_KINDS)
+    gamma: float = number(4.0, 0, 20)
+    weighting: str = choice(WEIGHTINGS)
+    kappa: float = number(0.2965, 0, 1)
+    # Of the class-balanced weighting; the paper's best value on English.
+    beta: float = field(default=0.999, metadata=ruled(Rule("in [0, 1)", lambda value: bool(0 <= value < 1))))
+    # Of the asymmetric loss, as its authors recommend.
+    gamma_positive: float = number(0.0, 0, 20)
+    gamma_negative: float = number(4.0, 0, 20)
+    margin: float = number(0.05, 0, 0.5)
+    # Weight of the squared distance between a logit and the logit of the teachers' probability. It distinguishes
+    # probabilities of 0.02 and 0.1, which the other losses hardly do.
+    distance: float = number(0.0, 0, 100)
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
-    """How the head is fitted. Rate, decay and batch size are the authors' best for three languages."""
+class TrainingConfig(Checked, prefix="training."):
+    """The training of the head; rate, decay and batch size are the authors' best for three languages."""
 
-    learning_rate: float = 1.01e-3
-    weight_decay: float = 1.45e-8
-    batch_size: int = 32
-    max_epochs: int = 100
-    patience: int = 10
-    token_dropout: float = 0.0  # of whole tokens, in training; not in the paper, but what lets small vectors generalise
-    validation_fraction: float = 0.2  # of the training rows, only when no validation set is given
-    thresholding_fraction: float = 0.3
-    seed: int = 0
-    # Datasets whose annotators chose one label for each text, by name, with the weight of the labels not chosen: those
-    # may be true all the same. A text of such a dataset without any label was found to have none, which is sure. A name
-    # stands for the dataset in all of its languages, too: "nusax" for "nusax-jv" and "nusax-su".
-    single_choice: dict[str, float] = field(default_factory=dict)
-    # Labels of the data that are learnt beside the others but not given with them: of sentiment, not of emotion.
+    learning_rate: float = number(1.01e-3, 1e-8, 10)
+    weight_decay: float = number(1.45e-8, 0, 1)
+    batch_size: int = number(32, 1, 65536)
+    max_epochs: int = number(100, 1, 100_000)
+    patience: int = number(10, 1, 100_000)
+    token_dropout: float = number(0.0, 0, 0.95)  # not in the paper, but small vectors generalise better
+    validation_fraction: float = number(0.2, 0.01, 0.9)  # of the training rows, only when no validation set is given
+    thresholding_fraction: float = number(0.3, 0.01, 0.9)
+    seed: int = number(0, 0, 2**31 - 1)
+    # Datasets whose annotators chose one label per text, with the weight of the labels not chosen, which may be true as
+    # well. A text without any label has full weight. A name includes all languages of the dataset: "nusax" stands for
+    # "nusax-jv" and "nusax-su".
+    single_choice: dict[str, float] = field(default_factory=dict, metadata=ruled(within(0, 1)))
+    # Labels that are trained with the others but predicted as sentiment.
     sentiment: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        _check_range("training.learning_rate", self.learning_rate, 1e-8, 10)
-        _check_range("training.weight_decay", self.weight_decay, 0, 1)
-        _check_count("training.batch_size", self.batch_size, 1, 65536)
-        _check_count("training.max_epochs", self.max_epochs, 1, 100_000)
-        _check_count("training.patience", self.patience, 1, 100_000)
-        _check_range("training.token_dropout", self.token_dropout, 0, 0.95)
-        _check_range("training.validation_fraction", self.validation_fraction, 0.01, 0.9)
-        _check_range("training.thresholding_fraction", self.thresholding_fraction, 0.01, 0.9)
-        _check_count("training.seed", self.seed, 0, 2**31 - 1)
-        for name, weight in self.single_choice.items():
-            _check_range(f"training.single_choice.{name}", weight, 0, 1)
-        if strange := [name for name in self.sentiment if not isinstance(name, str)]:
-            raise UsageError(f"training.sentiment is a list of labels, got {strange[0]!r}")
-
     def zero_weight(self, dataset: str) -> float:
-        """Return how much a label counts that a row of a dataset has not, where it has another one."""
+        """Return the weight of the absent labels of a row of a dataset, if the row has another label."""
         return next((self.single_choice[name] for name in _dataset_names(dataset) if name in self.single_choice), 1.0)
 
     def unused_choices(self, datasets: Collection[str]) -> list[str]:
-        """List the names in `single_choice` that stand for none of the datasets."""
+        """Return the names in `single_choice` that match none of the datasets."""
         used = {name for dataset in datasets for name in _dataset_names(dataset)}
         return sorted(self.single_choice.keys() - used)
 
 
 @dataclass(frozen=True)
-class FineTuneConfig:
-    """How the encoder is trained together with the head; it is not in the paper, whose encoder is frozen.
+class FineTuneConfig(Checked, prefix="fine_tune."):
+    """The training of the encoder together with the head; not in the paper, whose encoder is frozen.
 
-    `training` holds for both: its learning rate is the head's.
+    `training` applies to both; its learning rate is that of the head.
     """
 
     enabled: bool = False
-    learning_rate: float = 1e-4  # of the encoder's highest layer
-    layer_decay: float = 0.95  # each layer learns by this factor more slowly than the one above it
-    weight_decay: float = 0.01
-    warm_up: float = 0.06  # share of all steps in which the learning rates rise from 0; then they fall again
-    frozen_layers: int = 0  # the lowest, which stay as they are: their output is computed once and cached
-    embeddings: bool = False  # whether the table of token vectors, most of an XLM-R, is trained
-    accumulate: int = 1  # batches in a step
-    max_tokens: int = 128  # a longer text is cut in training; prediction reads all that the encoder can
-    dropout: float = 0.1
+    learning_rate: float = number(1e-4, 1e-8, 1)  # of the encoder's highest layer
+    layer_decay: float = number(0.95, 0.1, 1)  # factor of the learning rate from one layer to the next lower one
+    weight_decay: float = number(0.01, 0, 1)
+    warm_up: float = number(0.06, 0, 1)  # share of all steps in which the learning rates rise; then they fall
+    frozen_layers: int = number(0, 0, 1000)  # lowest layers that are not trained; their output is cached
+    embeddings: bool = False  # whether the token embeddings, most of an XLM-R, are trained
+    accumulate: int = number(1, 1, 65536)  # batches per step
+    max_tokens: int = number(128, 8, 8192)  # of a text in training; prediction uses the limit of the encoder
+    dropout: float = number(0.1, 0, 0.95)
 
     def __post_init__(self) -> None:
-        _check_range("fine_tune.learning_rate", self.learning_rate, 1e-8, 1)
-        _check_range("fine_tune.layer_decay", self.layer_decay, 0.1, 1)
-        _check_range("fine_tune.weight_decay", self.weight_decay, 0, 1)
-        _check_range("fine_tune.warm_up", self.warm_up, 0, 1)
-        _check_count("fine_tune.frozen_layers", self.frozen_layers, 0, 1000)
-        _check_count("fine_tune.accumulate", self.accumulate, 1, 65536)
-        _check_count("fine_tune.max_tokens", self.max_tokens, 8, 8192)
-        _check_range("fine_tune.dropout", self.dropout, 0, 0.95)
+        super().__post_init__()
         if self.frozen_layers and self.embeddings:
             raise UsageError(
                 f"fine_tune.embeddings trains what lies below the {self.frozen_layers} frozen layers: set "
@@ -150,8 +113,7 @@ class FineTuneConfig:
             )
 
 
-# What else differs from the defaults when the encoder is trained: a network that reads in context needs no LSTM above
-# it, and three epochs are enough.
+# The defaults that differ when the encoder is trained: it needs no LSTM above it, and three epochs are enough.
 FINE_TUNING: dict[str, Any] = {
     "fine_tune": {"enabled": True},
     "head": {"kind": "attention"},
@@ -161,26 +123,22 @@ FINE_TUNING: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class WideConfig:
-    """The optional channel of word and character n-grams; it is not in the paper."""
+class WideConfig(Checked, prefix="wide."):
+    """The optional channel of word and character n-grams; not in the paper."""
 
     enabled: bool = False
-    buckets: int = 2**18  # four times as many gained nothing on the three languages of E-c
-    word_ngrams: int = 2
-    char_ngrams: int = 5
-    regularisation: float = 3.0  # the inverse strength C of the logistic regression; 1 and 10 did worse on E-c
-    without_sources: list[str] = field(default_factory=list)  # datasets that only the network is trained on
-    say: float = 0.5  # the weight of its logits where it knows a text's n-grams; the rest is the network's
-
-    def __post_init__(self) -> None:
-        _check_count("wide.buckets", self.buckets, 1, 2**24)
-        _check_count("wide.word_ngrams", self.word_ngrams, 1, 5)
-        _check_count("wide.char_ngrams", self.char_ngrams, 1, 8)
-        _check_range("wide.regularisation", self.regularisation, 1e-6, 1e6)
-        _check_range("wide.say", self.say, 0, 1)
+    buckets: int = number(2**18, 1, 2**24)  # four times as many were no better on the three languages of E-c
+    word_ngrams: int = number(2, 1, 5)
+    char_ngrams: int = number(5, 1, 8)
+    regularisation: float = number(3.0, 1e-6, 1e6)  # C of the logistic regression; 1 and 10 were worse on E-c
+    without_sources: list[str] = field(default_factory=list)  # datasets on which only the network is trained
+    weight: float = number(0.5, 0, 1)  # of its logits in a text whose n-grams it knows; the rest is the network's
 
 
-# How often a pair of each source is drawn, against 1 for sentences: words are many, and were translated out of context.
+# Names in [wide] of model folders written before version 0.1.
+_OLD_NAMES = {"say": "weight"}
+
+# Sampling weights of sources, 1 for sentences: words are many, and were translated without context.
 SOURCE_WEIGHTS = {
     "memolon": 0.15,
     "cldr": 0.2,
@@ -199,48 +157,35 @@ SOURCE_WEIGHTS = {
 
 
 @dataclass(frozen=True)
-class TeachingConfig:
-    """How a network learns from the scores of larger ones."""
+class TeachingConfig(Checked, prefix="teaching."):
+    """The training of a network on the scores of teachers."""
 
-    annotators: float = 0.5  # what a known label counts for, against the teachers' score of it
-    labelled: bool = True  # whether teachers are asked about texts, too, whose emotions annotators labelled
-    pairs: int = 2000  # translations of each language
-    sources: dict[str, float] = field(default_factory=SOURCE_WEIGHTS.copy)
-
-    def __post_init__(self) -> None:
-        _check_range("teaching.annotators", self.annotators, 0, 1)
-        _check_count("teaching.pairs", self.pairs, 1, 2**31 - 1)
-        for name, weight in self.sources.items():
-            _check_range(f"teaching.sources.{name}", weight, 0, 1000)
+    annotators: float = number(0.5, 0, 1)  # weight of a known label against the teachers' score
+    labelled: bool = True  # whether teachers also score texts whose emotions are annotated
+    pairs: int = number(2000, 1, 2**31 - 1)  # translations per language
+    sources: dict[str, float] = field(default_factory=SOURCE_WEIGHTS.copy, metadata=ruled(within(0, 1000)))
 
 
 @dataclass(frozen=True)
-class ExtensionConfig:
-    """How words of a new language are learnt."""
+class ExtensionConfig(Checked):
+    """The training of the words of a new language."""
 
-    words: int = 8000  # at most, with letters that the encoder lacks
-    epochs: int = 8
-    batch_size: int = 32
-    learning_rate: float = 0.01
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _check_count("words", self.words, 1, 1_000_000)
-        _check_count("epochs", self.epochs, 1, 10_000)
-        _check_count("batch_size", self.batch_size, 1, 65536)
-        _check_range("learning_rate", self.learning_rate, 1e-8, 10)
-        _check_count("seed", self.seed, 0, 2**31 - 1)
+    words: int = number(8000, 1, 1_000_000)  # at most, including letters that the encoder lacks
+    epochs: int = number(8, 1, 10_000)
+    batch_size: int = number(32, 1, 65536)
+    learning_rate: float = number(0.01, 1e-8, 10)
+    seed: int = number(0, 0, 2**31 - 1)
 
     def override(self, settings: Mapping[str, Any]) -> ExtensionConfig:
         """Return a copy with settings replaced."""
-        return cast(ExtensionConfig, _fill(self, settings, ""))
+        return fill(self, settings)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked):
     """All settings of one model."""
 
-    task: str = "multi-label"
+    task: str = choice(TASKS)
     head: HeadConfig = field(default_factory=HeadConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -248,12 +193,9 @@ class Config:
     wide: WideConfig = field(default_factory=WideConfig)
     teaching: TeachingConfig = field(default_factory=TeachingConfig)
 
-    def __post_init__(self) -> None:
-        _check_choice("task", self.task, TASKS)
-
     @property
     def single_label(self) -> bool:
-        """Whether just one label of a text is true."""
+        """Whether exactly one label of a text is true."""
         return self.task == "single-label"
 
     @classmethod
@@ -263,7 +205,7 @@ class Config:
         return (cls.for_fine_tuning() if is_tuned else cls()).override(settings)
 
     def differences(self) -> dict[str, Any]:
-        """Return the dotted settings that are not the defaults: what tells this config from any other."""
+        """Return the dotted settings that differ from the defaults."""
         ours, usual = _flat(self.to_dict()), _flat(Config().to_dict())
         return {name: value for name, value in ours.items() if value != usual[name]}
 
@@ -273,19 +215,19 @@ class Config:
         for name, value in settings.items():
             section, _, key = name.rpartition(".")
             table: dict[str, Any] = {section: {key: value}} if section else {key: value}
-            if "." in section:  # an entry of a table inside of a section
+            if "." in section:  # an entry of a table within a section
                 section, _, inner = section.partition(".")
                 entries = getattr(getattr(config, section, None), inner, {})
                 table = {section: {inner: {**(entries if isinstance(entries, dict) else {}), key: value}}}
-            config = cast(Config, _fill(config, table, ""))
+            config = fill(config, table)
         return config
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain nested dictionaries, as stored in a model folder."""
+        """Return nested dictionaries, as stored in a model folder."""
         return asdict(self)
 
     def to_toml(self) -> str:
-        """Write the file that `from_toml` reads."""
+        """Return the TOML that `from_toml` reads."""
         tables = [(name, value) for name, value in self.to_dict().items() if isinstance(value, dict)]
         lines = [f"task = {_toml(self.task)}"]
         for name, table in tables:
@@ -294,15 +236,17 @@ class Config:
 
     @classmethod
     def for_fine_tuning(cls) -> Config:
-        """Return the defaults for an encoder that is trained, too."""
-        return cast(Config, _fill(cls(), FINE_TUNING, ""))
+        """Return the defaults for fine-tuning."""
+        return fill(cls(), FINE_TUNING)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Config:
-        """Read nested dictionaries, refusing settings that do not exist; `fine_tune.enabled` changes the defaults."""
-        fine_tune = values.get("fine_tune")
+        """Build a config from nested dictionaries; `fine_tune.enabled` changes the defaults of the others."""
+        fine_tune, wide = values.get("fine_tune"), values.get("wide")
+        if isinstance(wide, Mapping):
+            values = {**values, "wide": {_OLD_NAMES.get(name, name): value for name, value in wide.items()}}
         is_tuned = isinstance(fine_tune, Mapping) and fine_tune.get("enabled") is True
-        return cast(Config, _fill(cls.for_fine_tuning() if is_tuned else cls(), values, ""))
+        return fill(cls.for_fine_tuning() if is_tuned else cls(), values)
 
     @classmethod
     def from_toml(cls, path: Path) -> Config:
@@ -311,7 +255,7 @@ class Config:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a file of settings, with one clear sentence when that can't be done."""
+    """Read a TOML file; raise UsageError if that fails."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -321,12 +265,12 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _dataset_names(dataset: str) -> tuple[str, str]:
-    """Return the names by which a dataset may be meant: its own, and that without its language."""
+    """Return the name of a dataset with and without its language."""
     return dataset, re.sub(r"-[a-z]{2,3}(-[A-Z][A-Za-z]+)?$", "", dataset)
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn the tables of a config into dotted settings."""
+    """Return the tables of a config as dotted settings."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         flat |= {f"{name}.{key}": entry for key, entry in value.items()} if isinstance(value, dict) else {name: value}
@@ -334,14 +278,14 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _toml(value: Any) -> str:
-    """Write a value as TOML, which is JSON's way for all that a setting can be, except for tables."""
+    """Return a value as TOML, which equals JSON for all settings but tables."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(name)} = {_toml(entry)}" for name, entry in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False)  # TOML has no surrogates
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:
-    """Read `head.hidden=64` as a name and a TOML value; a bare word is a string, and .5 is a number as in a shell."""
+    """Parse `head.hidden=64` into a name and a TOML value; a bare word is a string, and .5 a number."""
     name, separator, value = setting.partition("=")
     if not separator or not name.strip():
         raise UsageError(f"a setting is written name=value, such as head.hidden=64, got {setting!r}")
@@ -357,45 +301,3 @@ def _parse_value(value: str) -> Any:
         return float(value)
     except ValueError:
         return value
-
-
-def _fill(config: Any, values: Mapping[str, Any], prefix: str) -> Any:
-    """Replace the fields of a dataclass, and of those inside it, by the values of nested mappings."""
-    known = {item.name: getattr(config, item.name) for item in fields(config)}
-    changes: dict[str, Any] = {}
-    for name, value in values.items():
-        if name not in known:
-            raise UsageError(f"there is no setting {prefix}{name!r}; there are: {', '.join(known)}")
-        changes[name] = _convert(f"{prefix}{name}", value, known[name])
-    return replace(config, **changes)
-
-
-def _convert(name: str, value: Any, current: Any) -> Any:
-    """Check a value against the type of the one it replaces."""
-    if is_dataclass(current):
-        if not isinstance(value, Mapping):
-            raise UsageError(f"{name} is a table of settings, got {value!r}")
-        return _fill(current, value, f"{name}.")
-    if isinstance(current, float) and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if type(value) is not type(current):
-        raise UsageError(f"{name} must be of type {type(current).__name__}, got {value!r}")
-    return value
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise UsageError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-
-
-def _check_range(name: str, value: float, low: float, high: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UsageError(f"{name} must be a number, got {value!r}")
-    if not low <= value <= high:
-        raise UsageError(f"{name} must be in [{low:g}, {high:g}], got {value!r}")
-
-
-def _check_count(name: str, value: int, low: int, high: int) -> None:
-    if not isinstance(value, int):
-        raise UsageError(f"{name} must be a whole number, got {value!r}")
-    _check_range(name, value, low, high)

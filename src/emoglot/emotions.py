@@ -1,4 +1,4 @@
-"""What the eleven emotions mean: a definition, examples, and near misses, in three languages."""
+"""The eleven emotions: definitions, examples and near misses in three languages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Emotion:
-    """A label: what it means, texts that carry it, and texts that look as if they did."""
+    """A label with its definition, texts that carry it, and similar texts that do not."""
 
     name: str
     definition: str

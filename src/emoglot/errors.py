@@ -1,13 +1,13 @@
-"""Everything that emoglot raises on purpose, and the exit code each ends a command with.
+"""The exceptions of emoglot, and the exit code of a command that ends with one.
 
-    EmoglotError                 1   anything below; catch this to catch them all
-    ├── UsageError               2   an option or argument that can't be meant
-    ├── DataError                3   a file or a label that breaks a rule
-    ├── EncoderError             4   an encoder that is unknown, missing or broken
+    EmoglotError                 1   the base class of all others
+    ├── UsageError               2   an invalid option or argument
+    ├── DataError                3   invalid texts, labels or data files
+    ├── EncoderError             4   an unknown, missing or damaged encoder
     │   └── MissingExtraError    4   an optional dependency that is not installed
-    ├── ModelError               5   a model folder that can't be read or trusted
-    ├── TrainingError            6   training data from which nothing can be learnt
-    ├── RejectedRowsError        7   all is done, but for some rows of a file
+    ├── ModelError               5   an invalid model folder
+    ├── TrainingError            6   a training that cannot succeed
+    ├── RejectedRowsError        7   some rows of a file were not scored
     └── WorkerError              8   a worker process that died
 
 Every message states the rule, the value it got and the way out.
@@ -15,27 +15,30 @@ Every message states the rule, the value it got and the way out.
 
 from __future__ import annotations
 
+SHOWN_CHARACTERS = 60  # of a value in a message
+LONGEST_REASON = 160  # characters
+
 
 class EmoglotError(Exception):
-    """The root of the tree: one clear sentence for the user."""
+    """The base class of all exceptions of emoglot."""
 
     exit_code = 1
 
 
 class UsageError(EmoglotError):
-    """An option or argument that can't be meant."""
+    """An invalid option or argument."""
 
     exit_code = 2
 
 
 class DataError(EmoglotError):
-    """A text, a label or a data file that breaks a rule."""
+    """An invalid text, label or data file."""
 
     exit_code = 3
 
 
 class EncoderError(EmoglotError):
-    """An encoder that is unknown, not installed or broken."""
+    """An encoder that is unknown, not installed or damaged."""
 
     exit_code = 4
 
@@ -44,7 +47,7 @@ class MissingExtraError(EncoderError):
     """An optional dependency that is not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(package, extra, purpose)  # from which another process can make it again
+        super().__init__(package, extra, purpose)  # as arguments, so that it can be pickled
 
     def __str__(self) -> str:
         package, extra, purpose = self.args
@@ -52,24 +55,35 @@ class MissingExtraError(EncoderError):
 
 
 class ModelError(EmoglotError):
-    """A model folder that is truncated, foreign, newer or altered."""
+    """A model folder that is incomplete, altered, newer or not of emoglot."""
 
     exit_code = 5
 
 
 class TrainingError(EmoglotError):
-    """Training data from which nothing can be learnt."""
+    """A training that cannot succeed with these data and settings."""
 
     exit_code = 6
 
 
 class RejectedRowsError(EmoglotError):
-    """Some rows of a file could not be scored; all others were."""
+    """Some rows of a file could not be scored; all others were scored."""
 
     exit_code = 7
 
 
 class WorkerError(EmoglotError):
-    """A worker process died, and what it was doing is not done."""
+    """A worker process died before its work was done."""
 
     exit_code = 8
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the first line of another library's message, cut to what fits into a sentence."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:LONGEST_REASON]
+
+
+def shown(value: object) -> str:
+    """Return a value as it appears in a message, cut to a readable length."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"

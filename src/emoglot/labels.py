@@ -1,8 +1,9 @@
-"""Label names and their two forms: sets of names for people, arrays of 1, 0 and unknown for arithmetic."""
+"""Label names, and their conversion between sets of names and arrays of 1, 0 and unknown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +13,7 @@ from emoglot.errors import DataError
 
 Targets: TypeAlias = NDArray[np.int8]  # (rows, labels): 1, 0 or UNKNOWN
 
-# A label that a dataset does not annotate is unknown there, which is not the same as absent.
+# A label that a dataset does not annotate is unknown, not absent.
 UNKNOWN = -1
 
 # In the order of the SemEval-2018 E-c files; the eight of Plutchik's wheel are a subset.
@@ -32,12 +33,12 @@ SEMEVAL_LABELS = (
 PLUTCHIK_LABELS = ("anger", "anticipation", "disgust", "fear", "joy", "sadness", "surprise", "trust")
 _AXES = (("anger", "fear"), ("anticipation", "surprise"), ("disgust", "trust"), ("joy", "sadness"))
 OPPOSITES = {one: other for axis in _AXES for one, other in (axis, axis[::-1])}
-# What two primary emotions make together.
+# Combinations of two primary emotions.
 DYADS = {"love": ("joy", "trust"), "optimism": ("anticipation", "joy"), "pessimism": ("sadness", "anticipation")}
 
 
 def check_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the label names as a tuple, refusing none, an empty one or one given twice."""
+    """Return the label names as a tuple; raise DataError if one is empty or repeated, or if there are none."""
     if isinstance(names, str):
         raise DataError(f"a label set is a list of names, got the string {names!r}")
     labels = tuple(names)
@@ -48,26 +49,26 @@ def check_names(names: Iterable[str]) -> tuple[str, ...]:
             raise DataError(f"a label is a non-empty string, got {name!r}")
         if not is_unicode(name):
             raise DataError(f"a label is made of whole characters, got {name!r}")
-    repeated = sorted({name for name in labels if labels.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(labels).items() if count > 1)
     if repeated:
         raise DataError(f"labels must differ from one another, got {repeated[0]!r} more than once")
     return labels
 
 
 def is_unicode(text: str) -> bool:
-    """Say whether a text can be written to a file: half a pair of surrogates can't."""
+    """Return whether a text can be encoded as UTF-8: a lone surrogate cannot."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def to_targets(rows: Any, labels: Sequence[str]) -> Targets:
-    """Turn sets of names, or an array of 0, 1 and NaN (unknown), into targets with one column per label."""
+    """Convert sets of names, or an array of 0, 1 and NaN (unknown), to targets with one column per label."""
     if is_array_like(rows):
         return _targets_from_array(rows, len(labels))
     return _targets_from_names(_as_rows(rows), labels)
 
 
 def is_array_like(rows: Any) -> bool:
-    """Say whether labels come as numbers: an array, or lists of numbers."""
+    """Return whether labels are numbers: an array, or lists of numbers."""
     if isinstance(rows, np.ndarray):
         return True
     return isinstance(rows, (list, tuple)) and len(rows) > 0 and all(_is_numeric(row) for row in rows)
@@ -84,7 +85,7 @@ def label_names(rows: Iterable[Any]) -> tuple[str, ...]:
 
 
 def names_where(chosen: NDArray[np.bool_], labels: Sequence[str]) -> tuple[str, ...]:
-    """Give the names of the labels whose entry is true."""
+    """Return the names of the labels whose entry is true."""
     return tuple(name for name, is_chosen in zip(labels, chosen, strict=True) if is_chosen)
 
 
@@ -128,8 +129,8 @@ def _targets_from_names(rows: Sequence[Any], labels: Sequence[str]) -> Targets:
 
 
 def _names_of(row: Any, index: int) -> Iterable[str]:
-    # A bare string is iterable too; taking it letter by letter would only confuse.
-    if isinstance(row, str) or not isinstance(row, Iterable):
+    # A string is iterable too, but its letters are no labels; nor are the keys of scores or flags by name.
+    if isinstance(row, (str, Mapping)) or not isinstance(row, Iterable):
         raise DataError(f"the labels of a row are a set of names such as {{'joy'}}, got {row!r} in row {index}")
     names = list(row)
     for name in names:

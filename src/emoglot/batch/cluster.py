@@ -12,10 +12,10 @@ from pyarrow import compute, fs
 from pyarrow import csv as arrow_csv
 
 from emoglot.batch.columns import LABELS
-from emoglot.batch.formats import CSV, JSONL, PARQUET, TEXT, delimiter_of
 from emoglot.batch.frame import score_frame
-from emoglot.batch.scoring import Model
-from emoglot.batch.source import WINDOW_ROWS, Columns
+from emoglot.batch.scoring import ModelSource
+from emoglot.batch.window import WINDOW_ROWS, InputColumns
+from emoglot.data.formats import CSV, JSONL, PARQUET, TEXT, delimiter_of
 from emoglot.errors import DataError, MissingExtraError, UsageError
 
 try:
@@ -26,13 +26,13 @@ except ImportError as missing:
 
 RAY_TELEMETRY = "RAY_USAGE_STATS_ENABLED"  # a cluster that we start sends none; one that runs already is its owner's
 WRITTEN = (CSV, JSONL, PARQUET)
-SUCCESS = "_SUCCESS"  # as Hadoop and Spark call the file that says: all is there
+SUCCESS = "_SUCCESS"  # as Hadoop and Spark call the file that marks complete output
 
 
 class Scorer:
     """An actor: it loads the model once, and scores batch after batch."""
 
-    def __init__(self, model: Model, columns: Columns, prefix: str) -> None:
+    def __init__(self, model: ModelSource, columns: InputColumns, prefix: str) -> None:
         self._model = model.load()
         self._options: dict[str, Any] = {
             "language": model.language,
@@ -44,7 +44,7 @@ class Scorer:
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Add the scores; a row without a text gets none."""
-        return score_frame(batch, self._columns.text, model=self._model, prefix=self._prefix, **self._options)
+        return score_frame(batch, self._columns.text or "text", model=self._model, prefix=self._prefix, **self._options)
 
 
 def score_on_ray(
@@ -52,14 +52,14 @@ def score_on_ray(
     target: str,
     source_kind: str,
     target_kind: str,
-    columns: Columns,
-    model: Model,
+    columns: InputColumns,
+    model: ModelSource,
     *,
     prefix: str = "",
     address: str | None = None,
     actors: int | None = None,
 ) -> None:
-    """Score files that every machine of a cluster can read into a folder of files; `_SUCCESS` says that all are there.
+    """Score files that every machine of a cluster can read into a folder of files; `_SUCCESS` marks that all are there.
 
     Source and target are paths or URLs such as s3://bucket/posts; the source may be a folder.
     """
@@ -74,7 +74,7 @@ def score_on_ray(
         os.environ.setdefault(RAY_TELEMETRY, "0")
         ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
     ray.data.DataContext.get_current().execution_options.preserve_order = True
-    # As many actors as there is room for, unless it was said; they come and go with the machines.
+    # As many actors as there is room for, unless it was given; they come and go with the machines.
     pool = ray.data.ActorPoolStrategy(size=actors) if actors else ray.data.ActorPoolStrategy(min_size=1)
     scored = _read(source, source_kind, columns).map_batches(
         Scorer,
@@ -99,16 +99,16 @@ def _join_labels(batch: pa.Table, column: str) -> pa.Table:
     return batch.set_column(place, column, compute.binary_join(batch.column(column), ","))
 
 
-def _read(source: str, kind: str, columns: Columns) -> Any:
+def _read(source: str, kind: str, columns: InputColumns) -> Any:
     if kind == PARQUET:
         return ray.data.read_parquet(source)
     if kind == JSONL:
         return ray.data.read_json(source)  # through Arrow, which takes "007" for text
     if kind == TEXT:
-        return ray.data.read_text(source).rename_columns({"text": columns.text})
+        return ray.data.read_text(source).rename_columns({"text": columns.text or "text"})
     parsing = arrow_csv.ParseOptions(delimiter=delimiter_of(kind), newlines_in_values=True)
     names = _header(source, parsing)
-    columns.check(names)
+    columns.find(names, source)
     # As on one machine, cells are passed on as they are written: 007 stays 007.
     as_written = arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
     return ray.data.read_csv(source, parse_options=parsing, convert_options=as_written)

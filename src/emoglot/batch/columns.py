@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.analysis import Analysis
+from emoglot.inference.prediction import Analysis
 from emoglot.labels import names_where
-from emoglot.model import EmotionClassifier
+from emoglot.model import Model
 
 LABELS, SENTIMENT, SENTIMENT_SCORE, LANGUAGE = "labels", "sentiment", "sentiment_score", "language"
 TRUNCATED, UNREADABLE = "truncated", "unreadable"
@@ -19,25 +19,25 @@ NAMES, SCORE, TEXT, FLAG = "names", "score", "text", "flag"  # what a column hol
 
 
 @dataclass(frozen=True)
-class Column:
+class AddedColumn:
     """The name of a column, and what it holds."""
 
     name: str
     kind: str
 
 
-def added_columns(model: EmotionClassifier, prefix: str) -> tuple[Column, ...]:
+def added_columns(model: Model, prefix: str) -> tuple[AddedColumn, ...]:
     """List what scoring with a model adds, in order."""
-    sentiment = [Column(SENTIMENT, TEXT), Column(SENTIMENT_SCORE, SCORE)] if model.state.sentiment else []
+    sentiment = [AddedColumn(SENTIMENT, TEXT), AddedColumn(SENTIMENT_SCORE, SCORE)] if model.state.sentiment else []
     columns = [
-        Column(LABELS, NAMES),
-        *(Column(label, SCORE) for label in model.labels_),
+        AddedColumn(LABELS, NAMES),
+        *(AddedColumn(label, SCORE) for label in model.labels),
         *sentiment,
-        Column(LANGUAGE, TEXT),
-        Column(TRUNCATED, FLAG),
-        Column(UNREADABLE, FLAG),
+        AddedColumn(LANGUAGE, TEXT),
+        AddedColumn(TRUNCATED, FLAG),
+        AddedColumn(UNREADABLE, FLAG),
     ]
-    return tuple(Column(f"{prefix}{column.name}", column.kind) for column in columns)
+    return tuple(AddedColumn(f"{prefix}{column.name}", column.kind) for column in columns)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Scored:
 
     @classmethod
     def of(cls, analysis: Analysis, chosen: NDArray[np.bool_], labels: Sequence[str]) -> Scored:
-        """Make the values of an analysis and the labels chosen by it (texts, labels)."""
+        """Return the values of an analysis and the labels chosen by it (texts, labels)."""
         scores = np.where(analysis.is_read[:, None], analysis.scores, np.float32(np.nan))
         sentiments = analysis.sentiments() if analysis.sentiment.shape[1] else None
         names = [] if sentiments is None else [[one.name if one else None for one in sentiments]]

@@ -1,16 +1,18 @@
-"""Scores a data frame of pandas or polars, or an Arrow table, and gives it back with columns more."""
+"""Scoring of a data frame of pandas or polars, or an Arrow table, which is returned with more columns."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from emoglot.arguments import check_texts, is_missing
-from emoglot.batch.columns import FLAG, NAMES, TEXT, Column, added_columns
+from emoglot.batch.columns import FLAG, NAMES, TEXT, AddedColumn, added_columns
 from emoglot.batch.scoring import score_texts
 from emoglot.errors import DataError, UsageError
-from emoglot.model import EmotionClassifier, load
+from emoglot.model import Model, load
+from emoglot.text.arguments import Languages, check_languages, is_missing
 
 Frame = TypeVar("Frame")
 _FRAMES = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"))
@@ -20,35 +22,36 @@ def score_frame(
     frame: Frame,
     text_column: str = "text",
     *,
-    model: EmotionClassifier | None = None,
-    language: str | None = None,
+    model: Model | None = None,
+    language: Languages = None,
     precision: float | None = None,
     recall: float | None = None,
     prefix: str = "",
 ) -> Frame:
     """Add columns: labels, the score of each label, sentiment, language, and whether the text could be read.
 
-    Where the text is missing, they are missing, too. Without a model, the one in the package is used. `prefix` begins
-    the names of the new columns; the other arguments are those of `predict`.
+    Where the text is missing, they are missing, too. Without a model, the one in the package is used. `language` is
+    that of all rows, or a list with that of each. `prefix` begins the names of the new columns; the other arguments are
+    those of `predict`.
     """
     kind = type(frame).__module__.partition(".")[0]
     if (kind, type(frame).__name__) not in _FRAMES:
         raise DataError(f"a frame is a DataFrame of pandas or polars, or a pyarrow.Table, got {type(frame).__name__}")
     given: Any = frame
     names = list(given.column_names if kind == "pyarrow" else given.columns)
-    if text_column not in names:
-        raise DataError(f"the frame has no column {text_column!r}; it has {', '.join(map(repr, names))}")
-    if names.count(text_column) > 1:
-        raise DataError(f"the frame has {names.count(text_column)} columns {text_column!r}: rename all but one")
+    _check_text_column(text_column, names)
     model = model or load()
     new = added_columns(model, prefix)
     if taken := sorted({column.name for column in new} & set(names)):
         raise UsageError(f"the frame has a column {taken[0]!r} already: give another prefix for ours")
     column = given[text_column]
     cells = list(column.to_pylist() if kind == "pyarrow" else column)
-    known = np.flatnonzero([not is_missing(cell) for cell in cells])
-    texts = check_texts([cells[row] for row in known])
-    scored = score_texts(model, texts, language, precision, recall).spread(known, len(cells))
+    known = _rows_with_text(cells)
+    languages = check_languages(language, len(cells))
+    if isinstance(languages, list):
+        languages = [languages[row] for row in known]
+    texts = [cells[row] for row in known]
+    scored = score_texts(model, texts, languages, precision, recall).spread(known, len(cells))
     added = dict(zip(new, scored.values, strict=True))
     if kind == "pandas":
         return given.assign(**_pandas(added, given.index))  # type: ignore[no-any-return]
@@ -57,10 +60,27 @@ def score_frame(
     return _append(given, added)  # type: ignore[no-any-return]
 
 
-def _pandas(added: dict[Column, Any], index: Any) -> dict[str, Any]:
+def _check_text_column(text_column: str, names: Sequence[str]) -> None:
+    if text_column not in names:
+        raise DataError(f"the frame has no column {text_column!r}; it has {', '.join(map(repr, names))}")
+    if names.count(text_column) > 1:
+        raise DataError(f"the frame has {names.count(text_column)} columns {text_column!r}: rename all but one")
+
+
+def _rows_with_text(cells: Sequence[Any]) -> NDArray[np.intp]:
+    """Return the rows that have a text; raise DataError, with the row, where it is not a string."""
+    known = np.flatnonzero([not is_missing(cell) for cell in cells])
+    for row in known.tolist():
+        if not isinstance(cells[row], str):
+            found = f"{cells[row]!r} ({type(cells[row]).__name__})"
+            raise DataError(f"a text is a string, got {found} in row {row}, counted from 0")
+    return known
+
+
+def _pandas(added: dict[AddedColumn, Any], index: Any) -> dict[str, Any]:
     import pandas
 
-    def series(column: Column, values: Any) -> Any:
+    def series(column: AddedColumn, values: Any) -> Any:
         if not isinstance(values, list):
             return values
         kind = ("boolean" if None in values else "bool") if column.kind == FLAG else object
@@ -69,7 +89,7 @@ def _pandas(added: dict[Column, Any], index: Any) -> dict[str, Any]:
     return {column.name: series(column, values) for column, values in added.items()}
 
 
-def _polars(added: dict[Column, Any]) -> dict[str, Any]:
+def _polars(added: dict[AddedColumn, Any]) -> dict[str, Any]:
     import polars
 
     types: dict[str, Any] = {NAMES: polars.List(polars.String), TEXT: polars.String, FLAG: polars.Boolean}
@@ -81,7 +101,7 @@ def _polars(added: dict[Column, Any]) -> dict[str, Any]:
     }
 
 
-def _append(table: Any, added: dict[Column, Any]) -> Any:
+def _append(table: Any, added: dict[AddedColumn, Any]) -> Any:
     from emoglot.batch.arrow import to_arrow
 
     for column, values in added.items():

@@ -1,4 +1,4 @@
-"""A job: a file is read in windows, each is scored and kept as a piece, and the pieces become the output.
+"""A job: the input is read in windows, each is scored and kept as a piece, and the pieces become the output.
 
 OUT.parts/                 while the job runs; killed at any moment, it goes on from here
 ├── job.json               our mark, and what is being done: a job goes on only as it began
@@ -24,20 +24,21 @@ from typing import Any
 
 from emoglot.batch.lock import HeldError, Lock
 from emoglot.batch.sink import Sink
-from emoglot.batch.source import Position, Reject, Window
+from emoglot.batch.window import Position, Reject, Window
 from emoglot.errors import UsageError
-from emoglot.files import write_whole
+from emoglot.files import draft, write_whole
+from emoglot.schema import build, choice
 
 JOB_FILE, LOCK_FILE = "job.json", "lock"
-DRAFT, WHOLE, REJECTS = "draft", "whole", "rejects"
+WHOLE, REJECTS = "whole", "rejects"
 MARK = "emoglot score"
-INPUT = "input"  # the file that is read, in what is said of a job: without one, it comes through a pipe
+INPUT = "input"  # the file that is read, in the identity of a job: without one, it comes through a pipe
 REJECTS_SUFFIX = ".rejects.jsonl"
 # What a job has come to: while it is written, OUT may be there already; once it is done, its pieces may be removed.
 READING, WRITING, DONE = "reading", "writing", "done"
 
 _PIECE = re.compile(r"(\d{6,})-(\d+)-([0-9a-f]*)")
-_OURS = re.compile(rf"{_PIECE.pattern}|\d{{6,}}\.rejects(\.draft)?|{DRAFT}|{WHOLE}|{REJECTS}|{JOB_FILE}\.draft")
+_OURS = re.compile(rf"({_PIECE.pattern}|\d{{6,}}\.rejects)(\.draft)?|{WHOLE}|{REJECTS}|{JOB_FILE}\.draft")
 
 
 @dataclass(frozen=True)
@@ -50,27 +51,39 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Record:
-    """What job.json says."""
+class JobRecord:
+    """The content of job.json."""
 
     identity: dict[str, Any]
     overwrite: bool
-    state: str = READING
+    state: str = choice((READING, WRITING, DONE))
 
     def write(self, folder: Path) -> None:
         """Write it with our mark."""
         write_whole(folder / JOB_FILE, json.dumps({"made_by": MARK, **asdict(self)}))
 
     @classmethod
-    def read(cls, folder: Path) -> Record | None:
-        """Read it, or return None if there is none of ours."""
+    def read(cls, folder: Path) -> JobRecord | None:
+        """Read it, or return None if there is none of ours; raise UsageError if it is damaged."""
+        path = folder / JOB_FILE
         try:
-            found = json.loads((folder / JOB_FILE).read_text(encoding="utf-8"))
-            if found.pop("made_by") != MARK:
-                return None
-            return cls(**found)
-        except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError, AttributeError):
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except (OSError, ValueError, RecursionError) as error:
+            raise _damaged(path, str(error)) from error
+        if not isinstance(found, dict) or found.pop("made_by", None) != MARK:
+            return None
+        try:
+            return build(cls, found)
+        except UsageError as error:
+            raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: Path, reason: str) -> UsageError:
+    return UsageError(
+        f"{path} is damaged ({reason}), so the job can't be resumed: delete {path.parent} and start again"
+    )
 
 
 def rejects_of(out: Path) -> Path:
@@ -86,7 +99,7 @@ class Job:
         self._rejects = rejects_of(out)
         self._folder = out.with_name(f"{out.name}.parts")
         self._lock = Lock(self._folder / LOCK_FILE)
-        self._record = Record(identity, overwrite=False)
+        self._record = JobRecord(identity, overwrite=False)
 
     @contextmanager
     def begun(self, *, resume: bool, overwrite: bool) -> Iterator[None]:
@@ -99,7 +112,7 @@ class Job:
             self._check_ours()
         else:
             self._check_free(resume=resume)
-            self._folder.mkdir(parents=True)
+            self._folder.mkdir()
         with self._held():
             self._take_up(resume=resume)
             try:
@@ -117,6 +130,10 @@ class Job:
             raise UsageError(
                 f"only one job at a time can write {self._out}, and one is running: wait for it, or give another name"
             ) from error
+        except OSError:
+            with suppress(OSError):
+                self._folder.rmdir()  # without a lock in it, nobody could tell that it is ours
+            raise
         try:
             yield
         finally:
@@ -124,7 +141,7 @@ class Job:
 
     def _take_up(self, *, resume: bool) -> None:
         """Go on with the job in the folder, or begin one if there is none."""
-        found = Record.read(self._folder)
+        found = JobRecord.read(self._folder)
         if found is None or found.state == DONE:  # killed before its first record, or while its pieces were removed
             try:
                 self._check_free(resume=resume)
@@ -141,7 +158,7 @@ class Job:
 
     def _check_ours(self) -> None:
         """Refuse a folder without our mark, unless it was made a moment ago and has no more than the lock."""
-        if Record.read(self._folder) is not None:
+        if JobRecord.read(self._folder) is not None:
             return
         names = {path.name for path in self._folder.iterdir()} if self._folder.is_dir() else set()
         if LOCK_FILE not in names or not names <= {LOCK_FILE, f"{JOB_FILE}.draft"}:
@@ -150,13 +167,16 @@ class Job:
                 "rename or delete it, or give another name for OUT"
             )
 
-    def _check_same(self, found: Record, *, resume: bool) -> None:
+    def _check_same(self, found: JobRecord, *, resume: bool) -> None:
         if not resume:
             way = "go on with --resume, or delete it" if INPUT in found.identity else "delete it"
             raise UsageError(f"{self._folder} holds an unfinished job: {way}")
-        changed = [name for name, value in self._record.identity.items() if found.identity.get(name) != value]
-        if found.identity != self._record.identity:
-            raise UsageError(f"{self._folder} holds another job, with another {' and '.join(changed)}: delete it")
+        own = self._record.identity
+        changed = [name for name in own.keys() | found.identity.keys() if found.identity.get(name) != own.get(name)]
+        if changed:
+            raise UsageError(
+                f"{self._folder} holds another job, with another {' and '.join(sorted(changed))}: delete it"
+            )
 
     def _check_free(self, *, resume: bool) -> None:
         """Refuse to replace what the user has, but for an output that may be overwritten."""
@@ -187,14 +207,13 @@ class Job:
     def keep(self, window: Window, piece: bytes) -> None:
         """Keep the piece of a window; once its file is there, it is never made again."""
         if window.rejects:
-            lines = [json.dumps(asdict(reject), ensure_ascii=False, default=str) for reject in window.rejects]
+            lines = [json.dumps(reject.to_dict(), ensure_ascii=False, default=str) for reject in window.rejects]
             write_whole(self._folder / f"{window.number:06d}.rejects", "\n".join(lines) + "\n")
-        draft = self._folder / DRAFT
-        draft.write_bytes(piece)
-        draft.replace(self._folder / f"{window.number:06d}-{window.read}-{window.digest}")
+        with draft(self._folder / f"{window.number:06d}-{window.read}-{window.digest}") as path:
+            path.write_bytes(piece)
 
     def finish(self, sink: Sink) -> Tally:
-        """Make the output of all pieces, which appears whole or not at all."""
+        """Write all pieces to the output, which appears whole or not at all."""
         rows = self.position().rows
         sink.join(self.pieces(), self._folder / WHOLE)
         rejected = self._join_rejects(self._folder / REJECTS)
@@ -245,10 +264,10 @@ class Job:
 
 
 def _is_list_of_rejects(path: Path) -> bool:
-    """Tell our lists of rejects from other files by their first line."""
+    """Return whether the first line of a file is that of a list of rejects."""
     try:
         with path.open(encoding="utf-8") as file:
             first = json.loads(file.readline())
     except (OSError, ValueError):
         return False
-    return isinstance(first, dict) and set(first) == set(Reject.__dataclass_fields__)
+    return isinstance(first, dict) and set(Reject(0, "").to_dict()) <= set(first) <= set(Reject.__dataclass_fields__)

@@ -1,64 +1,78 @@
-"""Scores a file: source, model and sink joined to a job that can be killed and go on."""
+"""Scoring of files: source, model and sink joined to a job that can be killed and resumed."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from emoglot.batch.columns import added_columns
-from emoglot.batch.formats import STANDARD, Format
 from emoglot.batch.job import INPUT, Job, Tally, rejects_of
-from emoglot.batch.scoring import Model, score_texts, score_windows
-from emoglot.batch.sink import Sink
-from emoglot.batch.source import Columns, Position, Source, Window, check_unchanged, open_source
+from emoglot.batch.scoring import ModelSource, score_texts, score_windows
+from emoglot.batch.sink import Sink, make_sink
+from emoglot.batch.source import Source, open_source
+from emoglot.batch.window import InputColumns, Position, Window
+from emoglot.data.formats import STANDARD, Format
+from emoglot.data.streams import Reading
+from emoglot.encoders.registry import BUNDLED_MODEL
 from emoglot.errors import UsageError
-from emoglot.model import EmotionClassifier
-from emoglot.persist import DESCRIPTION_FILE
+from emoglot.inference.description import DESCRIPTION_FILE
+from emoglot.inference.hub import find_model
+from emoglot.model import Model
 
 OnWindow = Callable[[Window, Source], None]
 
 
 def score_file(
-    name: str,
+    names: str | Sequence[str],
     target: str,
-    source_format: Format,
     target_format: Format,
-    columns: Columns,
-    model: Model,
+    columns: InputColumns,
+    model: ModelSource,
     *,
+    reading: Reading = Reading(),  # noqa: B008 - it is frozen
     prefix: str = "",
     jobs: int = 1,
     resume: bool = False,
     overwrite: bool = False,
+    make_folders: bool = False,
     on_window: OnWindow = lambda window, source: None,
 ) -> Tally:
-    """Score the texts of a file into another file; `-` is standard input or output."""
-    loaded = model.load()
-    sink = Sink(target_format, added_columns(loaded, prefix))
-    if resume and STANDARD in (name, target):
-        raise UsageError("what goes through a pipe is gone: --resume needs files")
-    with open_source(name, source_format, columns) as source:
-        if source.schema is not None:
-            sink.settle(source.schema)
+    """Score the texts of files, or of the files in folders, into one file; `-` is standard input or output."""
+    names = [names] if isinstance(names, str) else list(names)
+    if target != STANDARD:
+        _check_folder(Path(target), make=make_folders)
+    with open_source(names, reading, columns) as source:
+        if resume and (source.is_pipe or target == STANDARD):
+            raise UsageError("what goes through a pipe is gone: --resume needs files")
+        loaded = model.load()
+        sink = make_sink(target_format, added_columns(loaded, prefix))
+        sink.settle(source.columns, source.schema)
         scoring = _Scoring(source, sink, model, loaded, jobs)
         if target == STANDARD:
-            tally, end = _stream(scoring, on_window)
-            check_unchanged(source, source_format, columns, end)
-            return tally
-        _check_other_file(name, target)
-        job = Job(Path(target), _identity(source, source_format, target_format, columns, model, prefix))
+            return _stream(scoring, on_window)
+        _check_other_file(source.files, target)
+        job = Job(Path(target), _identity(scoring, reading, columns, prefix))
         with job.begun(resume=resume, overwrite=overwrite):
             for first in job.pieces()[:1]:
                 sink.settle_as(first)
             for window, piece in scoring.pieces(job.position()):
                 job.keep(window, piece)
                 on_window(window, source)
-            check_unchanged(source, source_format, columns, job.position())
             return job.finish(sink)
+
+
+def _check_folder(target: Path, *, make: bool) -> None:
+    """Refuse to write into a folder that is not there, unless it may be made."""
+    if make:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    elif not target.parent.is_dir():
+        raise UsageError(
+            f"the folder of OUT must exist, {target.parent} does not: make it, check the name, or give --make-folders"
+        )
 
 
 @dataclass(frozen=True)
@@ -67,8 +81,8 @@ class _Scoring:
 
     source: Source
     sink: Sink
-    model: Model
-    loaded: EmotionClassifier
+    model: ModelSource
+    loaded: Model
     jobs: int
 
     def pieces(self, begin: Position) -> Iterator[tuple[Window, bytes]]:
@@ -82,14 +96,17 @@ class _Scoring:
             yield Window(0), self.sink.encode(Window(0), score_texts(self.loaded, []))
 
 
-def _check_other_file(name: str, target: str) -> None:
+def _check_other_file(names: Sequence[str], target: str) -> None:
     """Refuse to replace the input: its rejected rows would be lost, and a killed job could not go on."""
     for taken in (Path(target), rejects_of(Path(target))):
-        if name != STANDARD and taken.exists() and taken.samefile(name):
-            raise UsageError(f"the output must be another file than the input, got {name} for both: give another name")
+        for name in names:
+            if name != STANDARD and taken.exists() and taken.samefile(name):
+                raise UsageError(
+                    f"the output must be another file than the input, got {name} for both: give another name"
+                )
 
 
-def _stream(scoring: _Scoring, on_window: OnWindow) -> tuple[Tally, Position]:
+def _stream(scoring: _Scoring, on_window: OnWindow) -> Tally:
     """Write to standard output as we go; there, nothing can be taken back."""
     rejected, end = 0, Position()
     for window, piece in scoring.pieces(end):
@@ -97,23 +114,21 @@ def _stream(scoring: _Scoring, on_window: OnWindow) -> tuple[Tally, Position]:
         sys.stdout.buffer.flush()
         on_window(window, scoring.source)
         rejected, end = rejected + len(window.rejects), window.end
-    return Tally(end.rows, rejected, None), end
+    return Tally(end.rows, rejected, None)
 
 
-def _identity(
-    source: Source, source_format: Format, target_format: Format, columns: Columns, model: Model, prefix: str
-) -> dict[str, Any]:
-    """Say what must not change while a job is unfinished, under the names by which a user knows it."""
-    from emoglot.encoders import EMBEDDED_MODEL
-
-    description = (model.folder or EMBEDDED_MODEL) / DESCRIPTION_FILE
+def _identity(scoring: _Scoring, reading: Reading, columns: InputColumns, prefix: str) -> dict[str, Any]:
+    """Return what must not change while a job is unfinished, under the names by which a user knows it."""
+    model, written = scoring.model, scoring.sink.format
+    description = find_model(model.folder or BUNDLED_MODEL) / DESCRIPTION_FILE
     facts: dict[str, Any] = {
-        "model": hashlib.sha256(description.read_bytes()).hexdigest() if description.is_file() else None,
+        "model": hashlib.sha256(description.read_bytes()).hexdigest(),
+        "encoder": scoring.loaded.encoder.fingerprint,
         "language": [model.language, model.language_column],
         "strictness": [model.precision, model.recall],
         "columns": [columns.text, columns.id, prefix],
-        "format": [source_format.kind, target_format.kind, target_format.compression],
+        "format": [reading.kind, reading.encoding, reading.delimiter, written.kind, written.compression],
     }
-    if source.watch is not None:
-        facts[INPUT] = source.watch.identity
+    if not scoring.source.is_pipe:
+        facts[INPUT] = scoring.source.identity
     return facts

@@ -1,4 +1,4 @@
-"""Scores windows: repeated texts once, texts of one length together, results in the order of the rows."""
+"""Scoring of windows: repeated texts once, texts of one length together, results in the order of the rows."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from emoglot.analysis import Analysis
-from emoglot.arguments import check_languages
 from emoglot.batch.columns import Scored
-from emoglot.lanes import available_cores, in_order
-from emoglot.language.names import known_language
-from emoglot.model import EmotionClassifier, load
-from emoglot.workers import telling_of_death, worker_number, worker_pool
+from emoglot.concurrency import available_cores, in_order, worker_errors, worker_number, worker_pool
+from emoglot.inference.prediction import Analysis
+from emoglot.model import Model, load
+from emoglot.text.arguments import Languages, check_languages
+from emoglot.text.language_names import known_language
 
 if TYPE_CHECKING:
-    from emoglot.batch.source import Window
+    from emoglot.batch.window import Window
 
 THREADS = 2  # of a process: a third has little left to do, as much of the work on a text is Python's
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelSource:
     """Where a model is, and how its labels are to be chosen: enough for another process."""
 
     folder: Path | None
@@ -33,7 +32,7 @@ class Model:
     precision: float | None = None
     recall: float | None = None
 
-    def load(self) -> EmotionClassifier:
+    def load(self) -> Model:
         """Load it."""
         return load(self.folder, encoder=self.encoder)
 
@@ -47,10 +46,8 @@ class Model:
         return [known_language(cell) or self.language for cell in window.column(self.language_column)]
 
 
-def analyse_once(
-    model: EmotionClassifier, texts: Sequence[str], language: str | Sequence[str | None] | None
-) -> Analysis:
-    """Analyse texts, each different one once, in the company of its length."""
+def analyse_once(model: Model, texts: Sequence[str], language: Languages) -> Analysis:
+    """Analyse texts, each different one once, together with those of its length."""
     codes = check_languages(language, len(texts))
     rows = list(zip(texts, codes, strict=True)) if isinstance(codes, list) else [(text, codes) for text in texts]
     # The same order in every run.
@@ -61,19 +58,19 @@ def analyse_once(
 
 
 def score_texts(
-    model: EmotionClassifier,
+    model: Model,
     texts: Sequence[str],
-    language: str | Sequence[str | None] | None = None,
+    language: Languages = None,
     precision: float | None = None,
     recall: float | None = None,
 ) -> Scored:
     """Score texts into the columns that are added to them."""
     analysis = analyse_once(model, texts, language)
-    return Scored.of(analysis, model.choose(analysis, precision=precision, recall=recall), model.labels_)
+    return Scored.of(analysis, model.choose(analysis, precision=precision, recall=recall), model.labels)
 
 
 def score_windows(
-    windows: Iterator[Window], model: Model, loaded: EmotionClassifier, jobs: int
+    windows: Iterator[Window], model: ModelSource, loaded: Model, jobs: int
 ) -> Iterator[tuple[Window, Scored]]:
     """Score windows in their order, in this process with the loaded model, or in several that load their own."""
     arguments = model.precision, model.recall
@@ -82,7 +79,7 @@ def score_windows(
             yield window, score_texts(loaded, window.texts, model.languages(window), *arguments)
         return
     way_out = "give --resume, if the output is a file, and fewer --jobs"
-    with telling_of_death(way_out), worker_pool(jobs, lambda news: None, _prepare, model) as submit:
+    with worker_errors(way_out), worker_pool(jobs, lambda news: None, _prepare, model) as submit:
         # One more than can be worked on, so that nobody waits for reading.
         yield from in_order(
             lambda window: submit(score_texts, window.texts, model.languages(window), *arguments), windows, ahead=jobs
@@ -90,11 +87,11 @@ def score_windows(
 
 
 def default_jobs() -> int:
-    """Give as many processes as keep all cores busy."""
+    """Return how many processes keep all cores busy."""
     return max(1, len(available_cores()) // THREADS)
 
 
-def _prepare(model: Model) -> EmotionClassifier:
+def _prepare(model: ModelSource) -> Model:
     """Load the model in a worker that keeps to cores of its own."""
     first = worker_number() * THREADS
     own = available_cores()[first : first + THREADS]

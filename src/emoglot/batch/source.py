@@ -1,334 +1,274 @@
-"""The source of a job: a file or standard input, cut into windows of rows that are scored and written together."""
+"""The source of a job: files or a pipe, cut into windows of rows that are scored and written together."""
 
 from __future__ import annotations
 
+import hashlib
+import logging
+import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-import pyarrow as pa
-from pyarrow import parquet
-
-from emoglot.batch.formats import JSONL, PARQUET, STANDARD, TEXT, Format, check_readable, delimiter_of
-from emoglot.batch.records import Numbered, Record, csv_records, json_records, text_records
+from emoglot.batch import window as limits
 from emoglot.batch.watch import Watch, new_hash
-from emoglot.data.cells import shown
+from emoglot.batch.window import START, InputColumns, Position, Window
+from emoglot.data.columns import name_columns
+from emoglot.data.formats import PARQUET, STANDARD, TEXT, check_readable, find_files
 from emoglot.data.lines import MalformedLineError
-from emoglot.errors import DataError
+from emoglot.data.records import Numbered, open_records
+from emoglot.data.streams import Reading, Stream, open_stream
+from emoglot.errors import DataError, UsageError
 
-# So many rows are sorted by length, and searched for repeats, together; or fewer, once they have so many characters.
-WINDOW_ROWS = 8192
-WINDOW_CHARACTERS = 2**22
-
-
-@dataclass(frozen=True)
-class Reject:
-    """A row that could not be scored."""
-
-    line: int
-    reason: str
-    id: Any = None
+STANDARD_INPUT = "standard input"
+_BUFFER_BYTES = 1 << 18
+_LOOKED_AT = 20  # rows of JSONL, any of which may be malformed or lack a column
 
 
-@dataclass(frozen=True)
-class Position:
-    """Where a job goes on: after so many windows and rows, and the hash of what was read for them."""
+class Input(Protocol):
+    """One file of a source."""
 
-    windows: int = 0
-    rows: int = 0
-    digest: str = ""
+    watch: Watch | None  # None for a pipe
+    columns: tuple[str, ...] | None  # where the file states them before its rows
+    schema: Any  # their types, where it has any: a pyarrow.Schema
 
+    def skip(self, rows: int) -> int:
+        """Pass so many rows, or all that there are, and return how many; all that lies before them is hashed."""
 
-_START = Position()
+    def is_at_end(self) -> bool:
+        """Return whether no row is left; what lies behind the last is hashed."""
 
+    def windows(self, number: int, read: int) -> Iterator[Window]:
+        """Yield the rows that are left in windows, the first of which has this number, after so many rows."""
 
-@dataclass
-class Window:
-    """Rows in their order: the good ones with their texts, the bad ones with the reason."""
-
-    number: int
-    records: list[Record] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    rejects: list[Reject] = field(default_factory=list)
-    table: pa.Table | None = None  # the good rows as they were, where they come from Parquet
-    read: int = 0  # rows of the file up to the end of this window
-    digest: str = ""  # the hash of the file up to there
-
-    @property
-    def end(self) -> Position:
-        """The position after this window."""
-        return Position(self.number + 1, self.read, self.digest)
-
-    def rows(self) -> list[Record]:
-        """Give the good rows as Python has them."""
-        return self.records if self.table is None else _to_python(self.table)
-
-    def column(self, name: str) -> list[Any]:
-        """Give one column of the good rows."""
-        if self.table is None:
-            return [record.get(name) for record in self.records]
-        return _to_python(self.table.column(name))
+    def progress(self) -> int:
+        """Return how many bytes of the file were read."""
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Which columns of the input have a meaning."""
+class Opener:
+    """How the files of a source are opened."""
 
-    text: str
-    id: str | None = None
-    language: str | None = None
+    reading: Reading
+    columns: InputColumns
 
-    def check(self, existing: Sequence[str]) -> None:
-        """Refuse a file without them."""
-        missing = [name for name in (self.text, self.id, self.language) if name and name not in existing]
-        if missing:
-            raise DataError(f"the input has no column {missing[0]!r}; it has {', '.join(map(repr, existing))}")
+    def open(self, name: str, digest: hashlib.blake2b, stack: ExitStack, *, announce: bool = False) -> Input:
+        """Open a file, a named pipe or standard input; `digest` is updated with what is read of it."""
+        if name == STANDARD:
+            return self.input_of(sys.stdin.buffer, STANDARD_INPUT, None, digest, stack, announce=announce)
+        path = Path(name)
+        check_readable(path)
+        file = stack.enter_context(path.open("rb", buffering=_BUFFER_BYTES))
+        # Opened twice: to be read, and to be checked meanwhile and afterwards, even if its name is another's by then.
+        watch = Watch(name, stack.enter_context(path.open("rb"))) if path.is_file() else None
+        return self.input_of(file, name, watch, digest, stack, announce=announce)
+
+    def input_of(
+        self,
+        file: IO[bytes],
+        name: str,
+        watch: Watch | None,
+        digest: hashlib.blake2b,
+        stack: ExitStack,
+        *,
+        announce: bool = False,
+    ) -> Input:
+        """Return an open file as rows."""
+        stream = open_stream(file, name, self.reading, stack)
+        if stream.kind == PARQUET:
+            from emoglot.batch.parquet import ParquetInput
+
+            if watch is None:
+                raise DataError(f"Parquet can't be read from a pipe, {name} is one: give the name of a file")
+            one: Input = ParquetInput(stream, self.columns, watch, digest)
+        else:
+            one = RecordsInput(stream, file, self.reading, self.columns, watch, digest)
+        if announce:
+            stream.announce()
+        return one
 
 
-class Source(Protocol):
-    """Rows of a file."""
+class Source:
+    """The rows of files, one file after another; no window has rows of two."""
+
+    def __init__(self, names: Sequence[str], opener: Opener, stack: ExitStack) -> None:
+        self.files = names
+        self._opener = opener
+        self._hash = new_hash()
+        # A pipe can be opened only once; of several files, only the one that is being read is open.
+        self._only = opener.open(names[0], self._hash, stack, announce=True) if len(names) == 1 else None
+        looks = [self._look(name) for name in names] if self._only is None else [self._only]
+        self.schema = _common_schema(looks, names)
+        known = [one.columns for one in looks if one.columns is not None]
+        self.columns = tuple(dict.fromkeys(chain(*known))) if len(known) == len(looks) else None
+        self._watches = [one.watch for one in looks if one.watch is not None]
+        self.is_pipe = not self._watches
+        self._done = 0  # bytes of the files before the one that is being read
+        self._current: Input | None = None
+
+    def _look(self, name: str) -> Input:
+        with ExitStack() as stack:
+            one = self._opener.open(name, new_hash(), stack, announce=True)
+            if one.watch is None:
+                raise UsageError(f"a pipe can't be scored together with other files, {name} is one: score it alone")
+            return one
 
     @property
-    def schema(self) -> pa.Schema | None:
-        """All columns with their types, where the file says so before its rows."""
-
-    @property
-    def watch(self) -> Watch | None:
-        """The file itself; None for a pipe."""
-
-    def windows(self, begin: Position = _START) -> Iterator[Window]:
-        """Yield the windows after a position; raise DataError if what lies before it has changed."""
+    def identity(self) -> list[Any]:
+        """What must be the same when a job is resumed."""
+        return [watch.identity for watch in self._watches]
 
     def progress(self) -> tuple[int, int]:
-        """Say how much was read, and how much there is; 0 where nobody knows."""
+        """Return how many bytes were read, and how many there are; 0 for a pipe."""
+        total = sum(watch.size for watch in self._watches)
+        return (self._done + (self._current.progress() if self._current else 0), total) if total else (0, 0)
+
+    def windows(self, begin: Position = START) -> Iterator[Window]:
+        """Yield the windows after a position; raise DataError if what lies before it, or is read, has changed."""
+        number, read, left = begin.windows, 0, begin.rows
+        for index, name in enumerate(self.files):
+            before = new_hash() if self._only else self._hash.copy()  # the only file was opened with its header hashed
+            first = read
+            with self._opened(index) as one:
+                passed = one.skip(left)
+                read, left = read + passed, left - passed
+                if passed and not left:
+                    self._check_digest(one, begin.digest)
+                if not left:
+                    for window in one.windows(number, read):
+                        number, read = window.number + 1, window.read
+                        yield _with_file(window, name) if len(self.files) > 1 else window
+                    self._check_unchanged(one, before, read - first)
+        if left:
+            raise self._watches[-1].changed()
+
+    @contextmanager
+    def _opened(self, index: int) -> Iterator[Input]:
+        with ExitStack() as stack:
+            one = self._only or self._opener.open(self.files[index], self._hash, stack)
+            if one.watch and one.watch.identity != self._watches[index].identity:
+                raise one.watch.changed()
+            self._current = one
+            yield one
+            self._current, self._done = None, self._done + (one.watch.size if one.watch else 0)
+
+    def _check_digest(self, one: Input, digest: str) -> None:
+        """Raise DataError if what was passed is not what was read before."""
+        if self._hash.hexdigest() == digest:
+            return
+        # Blank lines behind the last row belong to its window, and are read when another row is asked for.
+        if not (one.is_at_end() and self._hash.hexdigest() == digest):
+            raise (one.watch or self._watches[0]).changed()
+
+    def _check_unchanged(self, one: Input, before: hashlib.blake2b, rows: int) -> None:
+        """Raise DataError if a file is not what was read of it up to its end."""
+        watch = one.watch
+        if watch is None or watch.is_untouched():
+            return
+        # It was linked, moved or given other rights, or it was changed and its time set back: its content decides.
+        with ExitStack() as stack:
+            again = self._opener.input_of(watch.rewound(), watch.name, watch, before, stack)
+            is_same = again.skip(rows) == rows and again.is_at_end() and before.digest() == self._hash.digest()
+            if not is_same:
+                raise watch.changed()
+
+
+def _with_file(window: Window, name: str) -> Window:
+    shown = os.fsencode(name).decode("utf-8", "replace")  # a name may be bytes of any kind
+    window.rejects = [replace(reject, file=shown) for reject in window.rejects]
+    return window
+
+
+def _common_schema(inputs: Sequence[Input], names: Sequence[str]) -> Any:
+    """Return the types of Parquet columns, which must be the same in all files."""
+    first = inputs[0].schema
+    for one, name in zip(inputs, names, strict=True):
+        if (one.schema is None) != (first is None) or (first is not None and not one.schema.equals(first)):
+            raise DataError(
+                f"Parquet files that are scored together must have the same columns, {name} has "
+                f"{name_columns(one.columns or ())}, others than {names[0]}: score it alone"
+            )
+    return first
 
 
 @contextmanager
-def open_source(name: str, format: Format, columns: Columns) -> Iterator[Source]:
-    """Open a file by its format, or standard input."""
-    if name == STANDARD:
-        yield StreamSource(sys.stdin.buffer, format, columns)
-        return
-    check_readable(Path(name))
-    # Opened twice: to be read, and to be looked at meanwhile and afterwards, even if its name is another's by then.
-    with Path(name).open("rb") as file, Path(name).open("rb") as again:
-        yield _source_of(file, format, columns, Watch(name, again))
+def open_source(names: Sequence[str], reading: Reading, columns: InputColumns) -> Iterator[Source]:
+    """Open files, folders of files, a named pipe or standard input."""
+    with ExitStack() as stack:
+        yield Source(find_files(names), Opener(reading, columns), stack)
 
 
-def check_unchanged(source: Source, format: Format, columns: Columns, end: Position) -> None:
-    """Raise DataError if the file is not what was read of it up to its end."""
-    watch = source.watch
-    if watch is None or watch.is_untouched():
-        return
-    # It was linked, moved or given other rights, or it was changed and its time set back: what it holds decides.
-    reread = _source_of(watch.rewound(), format, columns, watch)
-    if next(reread.windows(end), None) is not None:
-        raise watch.changed()
+class RecordsInput:
+    """A file of records: CSV, TSV, JSONL, plain lines or a spreadsheet."""
 
+    schema = None
 
-def _source_of(file: IO[bytes], format: Format, columns: Columns, watch: Watch) -> Source:
-    if format.kind == PARQUET:
-        return ParquetSource(file, columns, watch)
-    return StreamSource(file, format, columns, watch)
-
-
-class StreamSource:
-    """CSV, TSV, JSONL or plain lines."""
-
-    def __init__(self, file: IO[bytes], format: Format, columns: Columns, watch: Watch | None = None) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        file: IO[bytes],
+        reading: Reading,
+        columns: InputColumns,
+        watch: Watch | None,
+        digest: hashlib.blake2b,
+    ) -> None:
         self._file = file
         self._columns = columns
-        self._hash = new_hash()
+        self._hash = digest
         self.watch = watch
-        self.schema: pa.Schema | None = None
-        try:
-            self._records = self._open(self._lines(format.unpacked(file)), format)
-        except MalformedLineError as error:
-            raise DataError(f"the header is malformed: {error}") from error
-        if self.schema is not None:
-            columns.check(self.schema.names)
+        opened = open_records(stream, reading, digest.update)
+        self.columns, self._records = opened.columns, opened.rows
+        if opened.kind == TEXT and columns.text:
+            self.columns, self._records = (columns.text,), _renamed(opened.rows, columns.text)
+        self._text = self._find_text(stream)
 
-    def _open(self, lines: Iterator[bytes], format: Format) -> Iterator[Numbered]:
-        if format.kind == TEXT:
-            self.schema = _strings([self._columns.text])
-            return text_records(lines, self._columns.text)
-        if format.kind == JSONL:
-            return json_records(lines)
-        names, records = csv_records(lines, delimiter_of(format.kind))
-        repeated = {name for name in names if names.count(name) > 1}
-        if repeated:
-            raise MalformedLineError(f"columns must differ from one another, {sorted(repeated)[0]!r} is there twice")
-        self.schema = _strings(names)
-        return records
+    def _find_text(self, stream: Stream) -> str:
+        """Return the column with the texts; JSONL has its columns in its rows, the first of which are looked at."""
+        columns = self.columns
+        if columns is None and self._columns.text is not None:
+            return self._columns.text
+        if columns is None:
+            first = list(islice(self._records, _LOOKED_AT))
+            self._records = chain(first, self._records)
+            records = [record for _, record in first if not isinstance(record, MalformedLineError)]
+            columns = tuple(dict.fromkeys(chain(*records))) or ("text",)
+        found = self._columns.find(columns, stream.name)
+        if found != (self._columns.text or "text"):
+            note = f"the texts are in the column {found!r}; give --text-column if that is wrong"
+            stream.notes.append((logging.INFO, note))
+        return found
 
-    def progress(self) -> tuple[int, int]:
-        """Say how many bytes of the file were read; one that was packed is closed at its end."""
+    def progress(self) -> int:
+        """Return how many bytes of the file were read; one that was compressed is closed at its end."""
         size = self.watch.size if self.watch else 0
-        return (size if self._file.closed else self._file.tell(), size) if size else (0, 0)
+        return size if self._file.closed else self._file.tell() if size else 0
 
-    def windows(self, begin: Position = _START) -> Iterator[Window]:
-        """Cut the records into windows."""
-        self._skip(begin)
-        window = Window(begin.windows, read=begin.rows)
-        first, characters = begin.rows, 0
+    def skip(self, rows: int) -> int:
+        """Pass so many rows, or all that there are, and return how many."""
+        return sum(1 for _ in islice(self._records, rows))
+
+    def is_at_end(self) -> bool:
+        """Return whether no row is left."""
+        return next(self._records, None) is None
+
+    def windows(self, number: int, read: int) -> Iterator[Window]:
+        """Yield the rows that are left in windows."""
+        window, first, characters = Window(number, read=read), read, 0
         for line, record in self._records:
             window.read += 1
-            characters += self._add(window, line, record)
-            if window.read - first >= WINDOW_ROWS or characters >= WINDOW_CHARACTERS:
-                yield self._hashed(window)
-                first, characters = window.read, 0
-                window = Window(window.number + 1, read=first)
+            characters += window.add(line, record, self._text, self._columns)
+            if window.read - first >= limits.WINDOW_ROWS or characters >= limits.WINDOW_CHARACTERS:
+                window.digest = self._hash.hexdigest()
+                yield window
+                window, first, characters = Window(window.number + 1, read=window.read), window.read, 0
         if window.read > first:
-            yield self._hashed(window)
-
-    def _hashed(self, window: Window) -> Window:
-        window.digest = self._hash.hexdigest()
-        return window
-
-    def _skip(self, begin: Position) -> None:
-        skipped = sum(1 for _ in islice(self._records, begin.rows))
-        # Blank lines after the last record belong to its window, and are read when another record is asked for.
-        is_same = skipped == begin.rows and (
-            not skipped
-            or self._hash.hexdigest() == begin.digest
-            or (next(self._records, None) is None and self._hash.hexdigest() == begin.digest)
-        )
-        if not is_same and self.watch:
-            raise self.watch.changed()
-
-    def _lines(self, stream: IO[bytes]) -> Iterator[bytes]:
-        """Yield the lines of a stream, and hash them; what is not packed as its name says is told with that name."""
-        try:
-            for line in stream:
-                self._hash.update(line)
-                yield line
-        except (OSError, pa.ArrowException) as error:
-            name = self.watch.name if self.watch else "standard input"
-            raise DataError(f"{name} can't be read: {error}") from error
-
-    def _add(self, window: Window, line: int, record: Record | MalformedLineError) -> int:
-        if isinstance(record, MalformedLineError):
-            window.rejects.append(Reject(line, str(record), self._id(record.cells)))
-            return 0
-        text = record.get(self._columns.text)
-        if not isinstance(text, str):
-            window.rejects.append(Reject(line, _not_a_text(self._columns.text, text), self._id(record)))
-            return 0
-        window.records.append(record)
-        window.texts.append(text)
-        return len(text)
-
-    def _id(self, record: Mapping[str, Any]) -> Any:
-        own = record.get(self._columns.id) if self._columns.id else None
-        return own.encode("utf-8", "replace").decode("utf-8") if isinstance(own, str) else own
+            window.digest = self._hash.hexdigest()
+            yield window
 
 
-class ParquetSource:
-    """A Parquet file, whose other columns are passed on as they are."""
-
-    def __init__(self, file: IO[bytes], columns: Columns, watch: Watch) -> None:
-        self._columns = columns
-        self._hash = new_hash()
-        self.watch = watch
-        try:
-            self._file = parquet.ParquetFile(file)
-        except (pa.ArrowException, OSError) as error:
-            raise DataError(f"the input is not a readable Parquet file: {error}") from error
-        self.schema = self._file.schema_arrow
-        columns.check(self.schema.names)
-        kind = self.schema.field(columns.text).type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)):
-            raise DataError(f"the column {columns.text!r} must hold strings, it holds {kind}")
-        self._rows = 0
-
-    def progress(self) -> tuple[int, int]:
-        """Say how many rows were read."""
-        return self._rows, self._file.metadata.num_rows
-
-    def windows(self, begin: Position = _START) -> Iterator[Window]:
-        """Cut the rows into windows; of row groups that lie before them, only the bytes are read."""
-        try:
-            for number, batch in enumerate(self._batches(begin), start=begin.windows):
-                first = self._rows
-                self._rows += batch.num_rows
-                yield self._window(pa.Table.from_batches([batch]), first, number)
-        except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{self.watch.name} can't be read: {error}") from error
-
-    def _batches(self, begin: Position) -> Iterator[pa.RecordBatch]:
-        group, inside = self._skip(begin)
-        for index in range(group, self._file.metadata.num_row_groups):
-            if not inside:
-                self._hash_group(index)
-            # Group by group, so that a window never depends on where reading began.
-            for batch in self._file.iter_batches(WINDOW_ROWS, row_groups=[index]):
-                if inside >= batch.num_rows:
-                    inside -= batch.num_rows
-                    self._rows += batch.num_rows
-                else:
-                    assert not inside, "a job goes on where a window began"
-                    yield batch
-
-    def _skip(self, begin: Position) -> tuple[int, int]:
-        """Pass whole row groups; return the one where reading begins, and the rows of it that lie before."""
-        metadata = self._file.metadata
-        footer = metadata.serialized_size + 8  # its length and a mark
-        self.watch.hash_range(self._hash, self.watch.size - footer, footer)
-        group = 0
-        while group < metadata.num_row_groups and self._rows + metadata.row_group(group).num_rows <= begin.rows:
-            self._rows += metadata.row_group(group).num_rows
-            self._hash_group(group)
-            group += 1
-        inside = begin.rows - self._rows
-        if inside and group < metadata.num_row_groups:
-            self._hash_group(group)
-        if begin.rows and self._hash.hexdigest() != begin.digest:
-            raise self.watch.changed()
-        return group, inside
-
-    def _hash_group(self, index: int) -> None:
-        group = self._file.metadata.row_group(index)
-        if not group.num_rows:  # which belongs to no window
-            return
-        for chunk in map(group.column, range(group.num_columns)):
-            first = min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset)
-            self.watch.hash_range(self._hash, first, chunk.total_compressed_size)
-
-    def _window(self, table: pa.Table, first: int, number: int) -> Window:
-        window = Window(number, read=self._rows, digest=self._hash.hexdigest())
-        kept = []
-        own_ids = _to_python(table.column(self._columns.id)) if self._columns.id else [None] * table.num_rows
-        for row, value in enumerate(_to_python(table.column(self._columns.text))):
-            try:
-                text = value.decode("utf-8") if isinstance(value, bytes) else value
-            except UnicodeDecodeError as error:
-                window.rejects.append(Reject(first + row + 1, f"the text must be UTF-8: {error.reason}", own_ids[row]))
-                continue
-            if not isinstance(text, str):
-                reason = _not_a_text(self._columns.text, text)
-                window.rejects.append(Reject(first + row + 1, reason, own_ids[row]))
-                continue
-            kept.append(row)
-            window.texts.append(text)
-        window.table = table if len(kept) == table.num_rows else table.take(kept)
-        return window
-
-
-def _to_python(values: pa.Table | pa.ChunkedArray) -> list[Any]:
-    """Give what Arrow holds; it may hold dates and bytes that Python can't."""
-    try:
-        return list(values.to_pylist())
-    except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise DataError(f"the input has a value that can't be read: {error}") from error
-
-
-def _strings(names: Sequence[str]) -> pa.Schema:
-    return pa.schema([(name, pa.string()) for name in names])
-
-
-def _not_a_text(column: str, value: object) -> str:
-    return f"the text must be a string, column {column!r} holds {shown(value)}"
+def _renamed(rows: Iterator[Numbered], column: str) -> Iterator[Numbered]:
+    for line, record in rows:
+        yield line, record if isinstance(record, MalformedLineError) else {column: record["text"]}

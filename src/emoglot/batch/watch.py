@@ -18,7 +18,7 @@ def new_hash() -> hashlib.blake2b:
 
 
 class Watch:
-    """An open file, looked at beside the one who reads it."""
+    """An open file, checked beside the one who reads it."""
 
     def __init__(self, name: str, file: IO[bytes]) -> None:
         self.name = name
@@ -28,11 +28,11 @@ class Watch:
 
     @property
     def identity(self) -> list[Any]:
-        """What must be the same when a job goes on: place, size and time of change."""
+        """What must be the same when a job is resumed: place, size and time of change."""
         return [str(Path(self.name).resolve()), self.size, self._opened.st_mtime_ns]
 
     def is_untouched(self) -> bool:
-        """Tell whether nobody has touched the file; raise DataError if it was visibly changed."""
+        """Return whether nobody has touched the file; raise DataError if it was visibly changed."""
         now = os.fstat(self._file.fileno())
         if (now.st_size, now.st_mtime_ns) != (self.size, self._opened.st_mtime_ns):
             raise self.changed()

@@ -1,18 +1,20 @@
-"""The command line: it parses, calls a plain function and prints; an error is one sentence and an exit code."""
+"""The command line: every command parses, calls a function and prints; an error is one sentence and an exit code."""
 
 from __future__ import annotations
 
 import io
+import signal
 import sys
 import warnings
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 from emoglot import __version__
 from emoglot.cli import (
-    calibrate,
     distill,
+    doctor,
     emotions,
     encoders,
     evaluate,
@@ -24,34 +26,40 @@ from emoglot.cli import (
     reproduce,
     score,
     serve,
+    thresholds,
     train,
     tune,
 )
-from emoglot.cli.output import warn
-from emoglot.errors import EmoglotError
+from emoglot.cli.commands import Group, TextsCommand, register
+from emoglot.cli.output import is_disk_full, warn
+from emoglot.errors import DataError, EmoglotError
+
+NAME = "emoglot"
 
 app = typer.Typer(
-    name="emoglot",
+    name=NAME,
+    cls=Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    rich_markup_mode=None,  # plain text: in rich's tables, 80 columns leave 20 for the help of an option
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("predict")(predict.predict)
-app.command("score")(score.score)
-app.command("report")(report.report)
-app.command("train")(train.train)
-app.command("evaluate")(evaluate.evaluate)
-app.command("calibrate")(calibrate.calibrate)
-app.command("distill")(distill.distill)
-app.command("project")(project.project)
-app.command("export")(export.export)
-app.command("languages")(languages.languages)
-app.command("emotions")(emotions.emotions)
-app.command("reproduce")(reproduce.reproduce)
-app.command("tune")(tune.tune)
-app.command("serve")(serve.serve)
+register(app, "predict", predict.predict, TextsCommand)
+register(app, "score", score.score)
+register(app, "report", report.report)
+register(app, "train", train.train)
+register(app, "evaluate", evaluate.evaluate)
+register(app, "thresholds", thresholds.thresholds)
+register(app, "distill", distill.distill)
+register(app, "project", project.project)
+register(app, "export", export.export)
+register(app, "languages", languages.languages)
+register(app, "emotions", emotions.emotions)
+register(app, "reproduce", reproduce.reproduce)
+register(app, "tune", tune.tune)
+register(app, "serve", serve.serve)
 app.add_typer(encoders.app, name="encoders")
+register(app, "doctor", doctor.doctor)
 
 
 def _print_version(is_wanted: bool) -> None:
@@ -67,21 +75,34 @@ def _root(
         typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Which emotions does a text carry? Train, predict, evaluate."""
+    """Find the emotions in texts.
+
+    Start with: emoglot predict "I can't wait for tomorrow!"
+    """
 
 
 def main() -> None:
-    """Run a command and turn what went wrong into a message and an exit code; typer sees to Ctrl-C and closed pipes."""
+    """Run a command; an error ends it with one sentence and an exit code. typer handles Ctrl-C and closed pipes."""
+    signal.signal(signal.SIGTERM, _end)
     warnings.showwarning = lambda message, *_, **__: warn(str(message))
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # As on standard error: a character that the terminal can't show must not end the command.
+        # As on standard error: a character that the terminal cannot show must not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        app()
+        app(prog_name=NAME)  # as completion needs it, for `python -m emoglot`, too
     except EmoglotError as error:
         _fail(str(error), error.exit_code)
-    except OSError as error:  # a full disk, a folder that may not be written
-        _fail(str(error), EmoglotError.exit_code)
+    except UnicodeError as error:  # from a library that was given a file in another encoding
+        _fail(f"a file must be UTF-8, got one that is not ({error}): save it as UTF-8", DataError.exit_code)
+    except OSError as error:  # such as a folder that may not be written
+        way_out = ": free some space, then run the command again" if is_disk_full(error) else ""
+        _fail(f"{error}{way_out}", EmoglotError.exit_code)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """End the command as an error does, so that its temporary folders are removed; a second signal ends it at once."""
+    signal.signal(number, signal.SIG_DFL)
+    sys.exit(128 + number)  # as a shell reports it
 
 
 def _fail(message: str, exit_code: int) -> None:

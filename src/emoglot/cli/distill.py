@@ -8,27 +8,36 @@ from typing import Annotated
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import note, warn_of_bad_lines
+from emoglot.cli.inputs import read_translations
+from emoglot.cli.output import kept_when_interrupted, note, progress_bar
 from emoglot.config import ExtensionConfig, parse_setting
 
 
 def distill(
-    extend: Annotated[str, typer.Option(help="The encoder to add languages to, such as emoglot-small, or a folder.")],
-    parallel: Annotated[
-        list[Path], typer.Option(help="Translations, LANGUAGE.tsv with English and text; or a folder of such files.")
+    extend: Annotated[str, options.option("NAME", "Encoder to add languages to: emoglot-small, or a folder.")],
+    parallel: options.Translations,
+    out: Annotated[
+        Path, options.option("DIR", "Encoder folder to write. An interrupted run continues from its state.")
     ],
-    out: Annotated[Path, typer.Option(help="The encoder folder to write; a run that was interrupted goes on.")],
-    set_: Annotated[list[str] | None, typer.Option("--set", help="One setting, such as epochs=3.")] = None,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Drop malformed lines and report how many.")] = False,
+    set_: Annotated[
+        list[str] | None,
+        options.option("NAME=VALUE", "One setting, such as epochs=3. Repeat the option for more.", "--set"),
+    ] = None,
+    skip_bad: options.SkipBad = False,
 ) -> None:
-    """Add a language to an encoder by translations."""
-    from emoglot.encoders import load_encoder
-    from emoglot.extension import extend as add_languages
-    from emoglot.parallel import read_parallel
+    """Add a language to an encoder by translations.
+
+    The new encoder gives a text a vector near that of its English translation, so that a model trained with the old
+    encoder can read the language: `emoglot predict --encoder DIR`.
+    """
+    from emoglot.encoders.registry import load_encoder
+    from emoglot.training.extension import extend as add_languages
 
     options.check_new(out)
-    pairs = read_parallel(parallel, skip_bad=skip_bad)
-    warn_of_bad_lines(pairs.bad_lines, len(pairs))
+    pairs = read_translations(parallel, skip_bad=skip_bad)
     settings = ExtensionConfig().override(dict(map(parse_setting, set_ or [])))
-    add_languages(pairs, load_encoder(extend), settings, out, note)
+    work = out.with_name(f"{out.name}.work")
+    interrupted = kept_when_interrupted(f"the state in {work}", (work / "words").exists)
+    with interrupted, progress_bar("training") as on_step:
+        add_languages(pairs, load_encoder(extend), settings, out, note, on_step)
     typer.echo(str(out))

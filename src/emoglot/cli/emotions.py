@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
+from emoglot.cli import options
 from emoglot.cli.output import console, note
 
 
-def emotions(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
-) -> None:
-    """Say what each emotion means, with examples."""
+def emotions(as_json: options.AsJson = False) -> None:
+    """Explain each emotion, with an example."""
     from emoglot.emotions import EMOTIONS
 
     if as_json:

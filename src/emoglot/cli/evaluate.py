@@ -4,40 +4,39 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import console, warn
+from emoglot.cli.inputs import read_labelled
+from emoglot.cli.output import console, spinner, warn
 
 if TYPE_CHECKING:
-    from emoglot.metrics import Evaluation
+    from emoglot.inference.metrics import Evaluation
 
 
+@options.expanded
 def evaluate(
-    data: Annotated[list[Path], typer.Option(help="Labelled data; give it several times to combine files.")],
-    model: options.Model = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as one JSON object.")] = False,
+    *,
+    chosen: options.ModelOptions,
+    data: options.DataFiles,
     domain: Annotated[
-        str | None, typer.Option(help="Use the thresholds of this domain; by default of the dataset, if there are any.")
+        str | None, options.option("NAME", "Use the thresholds of this domain. Default: those of the dataset, if any.")
     ] = None,
-    encoder: options.EncoderOption = None,
-    format_: options.Format = None,
-    skip_bad: options.SkipBad = False,
-    text_column: options.TextColumn = None,
-    label_columns: options.LabelColumns = None,
-    labels_column: options.LabelsColumn = None,
-    language_column: options.LanguageColumn = None,
+    as_json: options.AsJson = False,
+    reading: options.ReadingOptions,
 ) -> None:
-    """Measure a model: macro-F1, micro-F1 and Jaccard, for each label and language."""
-    from emoglot.evaluate import evaluate_model
-    from emoglot.model import load
+    """Measure a model on labelled data.
 
-    classifier = load(model, encoder=encoder)
-    reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
-    result = evaluate_model(classifier, options.read_labelled(data, reading, classifier.labels_), domain)
+    Prints macro-F1, micro-F1 and Jaccard for each language, and precision, recall and F1 for each label.
+    """
+    from emoglot.evaluation.evaluate import evaluate_model
+
+    model = chosen.load()
+    rows = read_labelled(data, reading, model.labels)
+    with spinner(f"scoring {len(rows):,} texts"):
+        result = evaluate_model(model, rows, domain)
     if absent := [name for name, metrics in result.overall.per_class.items() if not metrics.support]:
         warn(
             f"no row has {', '.join(absent)}, which counts as an answer; if nobody looked for them, "

@@ -1,4 +1,4 @@
-"""`emoglot export`: a whole model as ONNX and JSON, for other languages to run."""
+"""`emoglot export`: a whole model as ONNX and JSON, for other programming languages to run."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from typing import Annotated
 import typer
 
 from emoglot.cli import options
+from emoglot.cli.output import spinner
 
 
+@options.expanded
 def export(
-    out: Annotated[Path, typer.Option(help="The folder to write.")],
-    model: options.Model = None,
-    encoder: options.EncoderOption = None,
-    quantize: Annotated[str, typer.Option(help="none or int8, for an encoder of the hub.")] = "none",
+    chosen: options.ModelOptions,
+    out: Annotated[Path, options.option("DIR", "Folder to write.")],
+    quantize: options.Quantize = "none",
 ) -> None:
-    """Write a model as ONNX graphs, with every other step described in JSON."""
-    from emoglot.export import export_model
-    from emoglot.model import load
+    """Write a model as ONNX graphs and JSON.
 
-    typer.echo(str(export_model(load(model, encoder=encoder), out, quantize)))
+    Other programming languages can run it: the JSON files describe every step outside of the graphs. --quantize is for
+    models whose encoder comes from the Hugging Face hub.
+    """
+    from emoglot.inference.export import export_model
+
+    model = chosen.load()
+    with spinner("writing the model"):
+        folder = export_model(model, out, quantize)
+    typer.echo(str(folder))

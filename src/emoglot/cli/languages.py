@@ -1,10 +1,9 @@
-"""`emoglot languages`: what the model in the package reads, and how well."""
+"""`emoglot languages`: the languages that a model reads, and how well."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
@@ -12,15 +11,12 @@ from emoglot.cli import options
 from emoglot.cli.output import console, note
 
 
-def languages(
-    model: options.Model = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
-) -> None:
-    """List the languages of the model in the package, each with the evidence for it."""
-    from emoglot.encoders import EMBEDDED_MODEL
-    from emoglot.languages import list_languages
+def languages(model: options.ModelFolder = None, as_json: options.AsJson = False) -> None:
+    """List the languages of a model, and how well it reads each."""
+    from emoglot.encoders.registry import BUNDLED_MODEL
+    from emoglot.evaluation.evidence import list_languages
 
-    listed = list_languages(model or EMBEDDED_MODEL)
+    listed = list_languages(model or BUNDLED_MODEL)
     if as_json:
         typer.echo(json.dumps([asdict(language) for language in listed], ensure_ascii=False))
         return
@@ -41,8 +37,8 @@ def languages(
     weak = sum(language.weak for language in listed)
     note(
         f"{len(listed)} languages, {weak} of them weak: expect wrong labels there.\n"
-        "macro-F1: how well labels match those of annotators, 0 to 100, on so many rows; nobody names the language\n"
-        "κ: how far labels agree with those of the English translation, 0 (chance) to 1 (always), on so many pairs"
+        "macro-F1: agreement with annotators, 0 to 100, on this number of labelled rows; the language was not given\n"
+        "κ: agreement with the labels of the English translation, 0 (chance) to 1, on this number of pairs"
     )
 
 

@@ -1,162 +1,226 @@
-"""Options that several commands take, each described once."""
+"""Options of several commands, each declared once; a dataclass is a group of options that belong together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from emoglot.cli.output import note, warn, warn_of_bad_lines
 from emoglot.config import Config, parse_setting
-from emoglot.errors import DataError, UsageError
+from emoglot.errors import UsageError
 
 if TYPE_CHECKING:
-    from emoglot.data.dataset import Dataset
-    from emoglot.model import EmotionClassifier
-    from emoglot.parallel import Parallel
-    from emoglot.recipe import Recipe
+    from emoglot.data.recipe import Recipe
+    from emoglot.model import Model
 
-Format = Annotated[str | None, typer.Option("--format", help="The files' format; recognised by content if not given.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Drop malformed lines and report how many.")]
-TextColumn = Annotated[str | None, typer.Option(help="The column with the text.")]
-LabelColumns = Annotated[str | None, typer.Option(help="Columns of 0 and 1, one for each label, comma separated.")]
-LabelsColumn = Annotated[str | None, typer.Option(help="The column that lists a row's labels.")]
-LanguageColumn = Annotated[str | None, typer.Option(help="The column with the language code.")]
-TrainingEncoder = Annotated[str, typer.Option("--encoder", help="An encoder: see `emoglot encoders`; or a folder.")]
-TrainingFiles = Annotated[
-    list[Path] | None, typer.Option("--train", help="Training data; give it several times to combine files.")
+DATA_SECTION, SETTINGS_SECTION, READING_SECTION = "Data", "Settings", "How data files are read"
+
+
+def option(metavar: str, help: str, *names: str, section: str | None = None, **limits: Any) -> Any:
+    """Return an option with a value, which the help of its command calls `metavar`."""
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=section, **limits)
+
+
+def flag(name: str, help: str, section: str | None = None) -> Any:
+    """Return an option without a value."""
+    return typer.Option(name, help=help, rich_help_panel=section)
+
+
+data_option = partial(option, section=DATA_SECTION)
+setting_option = partial(option, section=SETTINGS_SECTION)
+reading_option = partial(option, section=READING_SECTION)
+
+AsJson = Annotated[bool, flag("--json", "Print JSON instead of a table.")]
+ModelFolder = Annotated[Path | None, option("DIR", "Model folder. Default: the model in the package.", "--model")]
+EncoderOption = Annotated[
+    str | None, option("NAME", "Encoder of the model, if it is no longer where it was.", "--encoder")
 ]
-ValidationFiles = Annotated[
-    list[Path] | None,
-    typer.Option("--validation", help="Validation data; without it, a fifth of the training rows serves."),
+TrainingEncoder = Annotated[
+    str, option("NAME", "Encoder to train on: a name of `emoglot encoders`, or a folder.", "--encoder")
 ]
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="Settings, and perhaps data, as a TOML file.")]
-DataRoot = Annotated[Path, typer.Option("--data", help="Where the files that the config names are.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="One setting, such as head.hidden=64.")]
-Wide = Annotated[bool | None, typer.Option("--wide/--no-wide", help="Add the channel of n-grams.")]
-FineTune = Annotated[
-    bool | None, typer.Option("--fine-tune/--frozen", help="Train the encoder, too; by default it stays as it is.")
+Quantize = Annotated[str, option("KIND", "none, or int8: a quarter of the size and about as accurate.")]
+_DATA_FILES = data_option("FILE", "Labelled data file. Repeat the option to combine files.", "--data")
+DataFiles = Annotated[list[Path], _DATA_FILES]
+OptionalDataFiles = Annotated[list[Path] | None, _DATA_FILES]
+ConfigFile = Annotated[
+    Path | None,
+    data_option("FILE", "TOML file with settings, and with data files in tables such as [[data.train]].", "--config"),
 ]
-Device = Annotated[str, typer.Option(help="Where torch trains: auto, cpu, cuda or mps.")]
-Seed = Annotated[int | None, typer.Option(help="Same seed, same machine: same weights.")]
-Cache = Annotated[Path | None, typer.Option(help="Where token vectors are kept between runs.")]
-Model = Annotated[Path | None, typer.Option("--model", help="A model folder; by default the model in the package.")]
-Language = Annotated[
-    str | None,
-    typer.Option(help="The language of the texts, such as sw or Swahili; recognised if not given, any for none."),
+Root = Annotated[Path, data_option("DIR", "Folder that the data files named in a TOML file are relative to.", "--root")]
+Translations = Annotated[
+    list[Path],
+    data_option("PATH", "Translations: LANGUAGE.tsv with the columns English and text, or a folder of such files."),
 ]
-Precision = Annotated[
-    float | None, typer.Option(help="Give a label only from where it was right so often, such as 0.8.")
+SkipBad = Annotated[
+    bool, flag("--skip-bad", "Drop malformed lines and print how many there were.", section=READING_SECTION)
 ]
-Recall = Annotated[
-    float | None, typer.Option(help="Give a label from where so many of its texts were found, such as 0.8.")
-]
-EncoderOption = Annotated[str | None, typer.Option("--encoder", help="Where the model's encoder is now, if it moved.")]
+TextColumn = Annotated[str | None, reading_option("NAME", "Column with the text. Default: text, tweet or the like.")]
+LanguageColumn = Annotated[str | None, reading_option("NAME", "Column with the language code of a row.")]
+Encoding = Annotated[str | None, reading_option("NAME", "Encoding of the files, such as cp1252. Default: recognised.")]
+Delimiter = Annotated[str | None, reading_option("SIGN", "Sign between the cells of CSV. Default: recognised.")]
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How data files are to be read."""
+class ReadingOptions:
+    """How labelled data files are read."""
 
-    format: str | None
-    skip_bad: bool
-    text_column: str | None
-    label_columns: str | None
-    labels_column: str | None
-    language_column: str | None
+    format: Annotated[
+        str | None,
+        reading_option("NAME", "Format of the files, such as csv or semeval. Default: recognised by content."),
+    ] = None
+    skip_bad: SkipBad = False
+    text_column: TextColumn = None
+    label_columns: Annotated[
+        str | None, reading_option("NAMES", "Columns of 0 and 1, one for each label, separated by commas.")
+    ] = None
+    labels_column: Annotated[
+        str | None, reading_option("NAME", "Column that lists the labels of a row by name. Default: labels.")
+    ] = None
+    language_column: LanguageColumn = None
+    encoding: Encoding = None
+    delimiter: Delimiter = None
 
-    def options(self) -> dict[str, Any]:
-        """Give the arguments of `emoglot.read`."""
+    def arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments of `emoglot.read`."""
         names = [name.strip() for name in self.label_columns.split(",")] if self.label_columns else None
         return {**asdict(self), "label_columns": names}
 
 
-def make_settings(
-    recipe: Recipe, changes: Sequence[str], wide: bool | None, seed: int | None, fine_tune: bool | None = None
-) -> Config:
-    """Take the settings of a recipe, then those given one by one."""
-    overrides = dict(parse_setting(setting) for setting in changes)
-    settings = dict(recipe.settings)
-    if fine_tune is not None:
-        overrides["fine_tune.enabled"] = fine_tune
-    if "fine_tune.enabled" in overrides:  # here already, as other defaults follow from it
-        settings["fine_tune"] = {**settings.get("fine_tune", {}), "enabled": overrides["fine_tune.enabled"]}
-    if seed is not None:
-        overrides["training.seed"] = seed
-    if wide is not None:
-        overrides["wide.enabled"] = wide
-    return Config.from_dict(settings).override(overrides)
+@dataclass(frozen=True)
+class ModelOptions:
+    """Which model a command uses."""
+
+    model: ModelFolder = None
+    encoder: EncoderOption = None
+
+    def load(self) -> Model:
+        """Load the model."""
+        from emoglot.model import load
+
+        return load(self.model, encoder=self.encoder)
 
 
-def read_training(
-    recipe: Recipe, root: Path, train: Sequence[Path], validation: Sequence[Path], reading: Reading
-) -> tuple[Dataset, Dataset | None]:
-    """Read training and validation data, of a recipe or given by name."""
-    from emoglot.data.dataset import concatenate
+@dataclass(frozen=True)
+class LabelOptions:
+    """How the labels of a text are chosen."""
 
-    parts = [read_recipe(recipe, "train", root), read_all(train, reading) if train else None]
-    given = [part for part in parts if part is not None]
-    if not given:
-        raise UsageError("no training data: give --train, or a --config that lists some as [[data.train]]")
-    training = concatenate(given)
-    if validation:
-        return training, read_all(validation, reading, training.labels)
-    return training, read_recipe(recipe, "validation", root)
-
-
-def read_recipe(recipe: Recipe, purpose: str, root: Path) -> Dataset | None:
-    """Read what a recipe lists for a purpose, saying what was dropped."""
-    data = recipe.read(purpose, root)
-    if data:
-        warn_of_bad_lines(data.bad_lines, len(data))
-    return data
+    language: Annotated[
+        str | None,
+        option(
+            "CODE",
+            "Language of the texts, such as sw or Swahili; `any` for no language. Default: recognised text by text.",
+        ),
+    ] = None
+    precision: Annotated[
+        float | None,
+        option("SHARE", "Return a label only where at least this share of such labels is right, such as 0.8."),
+    ] = None
+    recall: Annotated[
+        float | None,
+        option("SHARE", "Return a label often enough to find at least this share of its texts, such as 0.8."),
+    ] = None
 
 
-def read_pairs(paths: Sequence[Path], skip_bad: bool) -> Parallel | None:
-    """Read translations, if there are any, saying what was dropped."""
-    from emoglot.parallel import read_parallel
+@dataclass(frozen=True)
+class TrainingOptions:
+    """What a model is trained on, and with which settings."""
 
-    if not paths:
-        return None
-    pairs = read_parallel(paths, skip_bad=skip_bad)
-    warn_of_bad_lines(pairs.bad_lines, len(pairs))
-    return pairs
+    train: Annotated[
+        list[Path] | None, data_option("FILE", "Labelled data file to learn from. Repeat the option to combine files.")
+    ] = None
+    validation: Annotated[
+        list[Path] | None,
+        data_option("FILE", "Labelled data file to measure on. Default: a fifth of the training rows."),
+    ] = None
+    config: ConfigFile = None
+    root: Root = Path()
+    set_: Annotated[
+        list[str] | None,
+        setting_option("NAME=VALUE", "One setting, such as head.hidden=64. Repeat the option for more.", "--set"),
+    ] = None
+    wide: Annotated[
+        bool | None, setting_option("", "Add a linear model of n-grams to the network.", "--wide/--no-wide")
+    ] = None
+    fine_tune: Annotated[
+        bool | None,
+        setting_option(
+            "",
+            "Train the encoder as well, which is slower and more accurate. Default: it stays frozen.",
+            "--fine-tune/--frozen",
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        setting_option("N", "Seed of all random numbers: on one machine, the same seed gives the same weights."),
+    ] = None
+    cache: Annotated[
+        Path | None,
+        setting_option("DIR", "Folder in which token vectors are kept between runs. Default: the user's cache."),
+    ] = None
+
+    def recipe(self) -> Recipe:
+        """Read the TOML file; without one, return a recipe without settings and data."""
+        from emoglot.data.recipe import Recipe
+
+        return Recipe.from_toml(self.config) if self.config else Recipe({}, {})
+
+    def settings(self, recipe: Recipe) -> Config:
+        """Return the settings of a recipe, changed by those that were given one by one."""
+        changes = dict(map(parse_setting, self.set_ or []))
+        settings = dict(recipe.settings)
+        if self.fine_tune is not None:
+            changes["fine_tune.enabled"] = self.fine_tune
+        if "fine_tune.enabled" in changes:  # here already, as other defaults follow from it
+            settings["fine_tune"] = {**settings.get("fine_tune", {}), "enabled": changes["fine_tune.enabled"]}
+        if self.seed is not None:
+            changes["training.seed"] = self.seed
+        if self.wide is not None:
+            changes["wide.enabled"] = self.wide
+        return Config.from_dict(settings).override(changes)
 
 
-def tell_never_given(model: EmotionClassifier, precision: float | None, recall: float | None) -> None:
-    """Say which labels no threshold makes as precise as asked for."""
-    if precision is None and recall is None:
-        return
-    if never := model.strictness.never_given(model.labels_, precision, recall):
-        wanted = f"a precision of {precision:g}" if recall is None else f"a recall of {recall:g}"
-        note(f"never given, as no score of validation data reached {wanted}: {', '.join(never)}")
+def expanded(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command in which every parameter that is a dataclass is replaced by an option for each of its fields."""
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[Parameter] = []
+    for parameter in signature(function).parameters.values():
+        if parameter.name in groups:
+            parameters += _parameters_of(groups[parameter.name])
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]))
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{item.name: given.pop(item.name) for item in fields(kind)})
+        function(**given)
+
+    del command.__wrapped__  # whose signature typer would look at
+    command.__annotations__ = {}
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return command
+
+
+def _parameters_of(group: Any) -> list[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        Parameter(
+            item.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if item.default is MISSING else item.default,
+            annotation=hints[item.name],
+        )
+        for item in fields(group)
+    ]
 
 
 def check_new(out: Path) -> None:
-    """Refuse to write over anything."""
+    """Raise UsageError if a file or folder to write exists already."""
     if out.exists():
         raise UsageError(f"{out} exists already: give another --out")
-
-
-def read_labelled(paths: Sequence[Path], reading: Reading, labels: Sequence[str]) -> Dataset:
-    """Read data for a model that has these labels, saying which it has besides."""
-    data = read_all(paths, reading, labels)
-    used = [name for name, column in zip(data.labels, data.targets.T, strict=True) if 1 in column]
-    if used and not set(used) & set(labels):
-        raise DataError(f"the data names none of the model's labels ({', '.join(labels)}), got {', '.join(used)}")
-    if foreign := [name for name in used if name not in labels]:
-        warn(f"the model has no label {', '.join(foreign)}: left out")
-    return data
-
-
-def read_all(paths: Sequence[Path], reading: Reading, known_labels: Sequence[str] = ()) -> Dataset:
-    """Read and concatenate data files, saying what was dropped."""
-    from emoglot.data import read
-    from emoglot.data.dataset import concatenate
-
-    data = concatenate(read(path, **reading.options(), known_labels=known_labels) for path in paths)
-    warn_of_bad_lines(data.bad_lines, len(data))
-    return data

@@ -1,7 +1,11 @@
-"""What commands share when they print."""
+"""How commands print: results on standard output; messages, warnings and progress on standard error."""
 
 from __future__ import annotations
 
+import errno
+import logging
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,24 +13,30 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from emoglot.errors import EmoglotError
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
     from emoglot.data.lines import BadLine
-    from emoglot.features import Progress
+    from emoglot.encoders.features import Progress
+    from emoglot.model import Model
 
 # How many dropped lines are shown one by one; the rest are counted.
 _SHOWN_BAD_LINES = 5
+# Nobody minds a wait that is shorter than this, and a spinner that flashes by is no help.
+_PATIENCE = 2.0
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def warn(message: str) -> None:
-    """Print a warning where it does not mix with results."""
+    """Print a warning on standard error."""
     typer.secho(f"warning: {message}", err=True, fg=typer.colors.YELLOW)
 
 
 def warn_of_bad_lines(bad_lines: Sequence[BadLine], kept: int) -> None:
-    """Say how many lines were dropped, and show the first."""
+    """Print how many lines were dropped, and the first of them."""
     if not bad_lines:
         return
     warn(f"dropped {len(bad_lines)} malformed lines of {kept + len(bad_lines)}:")
@@ -35,29 +45,60 @@ def warn_of_bad_lines(bad_lines: Sequence[BadLine], kept: int) -> None:
 
 
 def note(message: str) -> None:
-    """Print a remark where it does not mix with results."""
+    """Print a message on standard error."""
     typer.echo(message, err=True)
 
 
+def note_never_given(model: Model, precision: float | None, recall: float | None) -> None:
+    """Print the labels that no threshold makes as precise, or finds as often, as asked for."""
+    if precision is None and recall is None:
+        return
+    if never := model.strictness.never_given(model.labels, precision, recall):
+        wanted = f"a precision of {precision:g}" if recall is None else f"a recall of {recall:g}"
+        note(f"never given, as no score of validation data reached {wanted}: {', '.join(never)}")
+
+
+class _Printed(logging.Handler):
+    """Prints messages of the library where they do not mix with results."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message."""
+        (warn if record.levelno >= logging.WARNING else note)(record.getMessage())
+
+
+def show_messages() -> None:
+    """Print what the library logs while it works, such as what it recognised in a file."""
+    logger = logging.getLogger("emoglot")
+    if not any(isinstance(handler, _Printed) for handler in logger.handlers):
+        logger.addHandler(_Printed())
+        logger.setLevel(logging.INFO)
+
+
 def console() -> Console:
-    """Make a console for tables on standard output."""
+    """Return a console for tables on standard output."""
     from rich.console import Console
 
     return Console()
 
 
+def ask(question: str) -> bool:
+    """Ask a question in a terminal; where there is none, the answer is no."""
+    is_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+    return is_terminal and typer.confirm(question, err=True)
+
+
 @contextmanager
 def progress_bar(description: str) -> Iterator[Progress]:
-    """Show a bar on standard error while the block runs; gone when done."""
+    """Show a bar on standard error while the block runs, and yield the function that moves it."""
     with progress_bars() as update:
         yield lambda done, total: update(description, done, total)
 
 
 @contextmanager
 def progress_bars(pause: float = 0.0) -> Iterator[Callable[..., None]]:
-    """Give a function `update(name, done, total, news)` that shows bars on standard error, each until it is full.
+    """Yield a function `update(name, done, total, news)` that shows bars on standard error, each until it is full.
 
-    Where there is no terminal, it prints a line with the news whenever more is done, but not before `pause` seconds.
+    Without a terminal, it prints a line with the news whenever more is done, at most one every `pause` seconds.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -73,27 +114,68 @@ def progress_bars(pause: float = 0.0) -> Iterator[Callable[..., None]]:
     with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bars:
         tasks: dict[str, TaskID] = {}
         reached: dict[str, int] = {}
-        told = time.monotonic()
+        printed = time.monotonic()
 
         def update(name: str, done: int, total: int, news: str = "") -> None:
-            nonlocal told
+            nonlocal printed
             if name not in tasks:
                 tasks[name] = bars.add_task(name, news="")
+            if done < reached.get(name, 0):  # it begins again, as the steps of every epoch do
+                bars.reset(tasks[name])
+                reached[name] = 0
             bars.update(tasks[name], completed=done, total=total, visible=done < total, news=news)
-            is_news = news and done > reached.get(name, 0) and time.monotonic() - told >= pause
+            is_news = news and done > reached.get(name, 0) and time.monotonic() - printed >= pause
             if is_news and not terminal.is_terminal:
                 note(f"{done} of {total}: {news}")
-                told = time.monotonic()
+                printed = time.monotonic()
             reached[name] = done
 
         yield update
 
 
 @contextmanager
-def kept_when_interrupted(what: str) -> Iterator[None]:
-    """After Ctrl-C, say what is not lost and how to go on."""
+def spinner(description: str) -> Iterator[None]:
+    """Show that work goes on, and for how long, once the block has run for two seconds; only in a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    terminal = Console(stderr=True)
+    if not terminal.is_terminal:
+        yield
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    progress = Progress(*columns, console=terminal, transient=True)
+    progress.add_task(description, total=None)
+    timer = threading.Timer(_PATIENCE, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        progress.stop()
+
+
+@contextmanager
+def kept_when_interrupted(what: str, is_kept: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """Print, after Ctrl-C or on a full disk, what is kept and that the same command continues from it."""
     try:
         yield
     except KeyboardInterrupt:
-        note(f"interrupted: {what} is kept, and the same command goes on from there")
+        if is_kept():
+            note(f"interrupted: {what} is kept, and the same command goes on from there")
+        else:
+            note("interrupted before its state was saved: the same command starts again")
         raise
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        way_out = f"{what} is kept, and the same command goes on from there" if is_kept() else "run the command again"
+        raise EmoglotError(f"the disk is full ({error}): free some space; {way_out}") from error
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Return whether an error means that a disk, or a user's share of it, is full."""
+    # Where another library wrote the file, its message is all there is.
+    return error.errno in _FULL or "No space left on device" in str(error)

@@ -1,7 +1,8 @@
-"""`emoglot predict`: texts in, emotions out; a table for people, JSON lines for programs."""
+"""`emoglot predict`: texts in, emotions out, as a table or as JSON lines."""
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import sys
@@ -13,49 +14,51 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import console
+from emoglot.cli.output import console, note_never_given, spinner
 from emoglot.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from emoglot.analysis import Prediction, TokenWeight
-    from emoglot.model import EmotionClassifier
+    from emoglot.inference.prediction import Prediction, TokenWeight
+    from emoglot.model import Model
 
 # What nearly passed is worth seeing in the table, the rest is noise; the same goes for words.
 _SHOWN_OTHERS = 2
 _SHOWN_WORDS = 3
-# A text may come from anywhere: what it says to a terminal, such as to clear itself, must not reach one.
+# A text may hold control characters, such as those that clear a terminal: they are not printed.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+@options.expanded
 def predict(
+    *,
+    chosen: options.ModelOptions,
     texts: Annotated[
-        list[str] | None, typer.Argument(help="Texts; without any, one is read from each input line.")
+        list[str] | None,
+        typer.Argument(metavar="TEXT", help="Texts. Default: the lines of --file, or of standard input."),
     ] = None,
-    file: Annotated[Path | None, typer.Option(help="Read one text from each line of this file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, with all scores.")] = False,
-    explain: Annotated[bool, typer.Option(help="Also say which words weighed most.")] = False,
-    language: options.Language = None,
-    precision: options.Precision = None,
-    recall: options.Recall = None,
-    model: options.Model = None,
-    encoder: options.EncoderOption = None,
+    file: Annotated[Path | None, options.option("FILE", "Read the texts from this file, one from each line.")] = None,
+    as_json: Annotated[bool, options.flag("--json", "Print one JSON object for each text, with all scores.")] = False,
+    explain: Annotated[bool, options.flag("--explain", "Show the words with the largest weights.")] = False,
+    labels: options.LabelOptions,
 ) -> None:
-    """Say which emotions texts carry."""
+    """Print the emotions of texts.
+
+    A text may begin with a dash, as long as it does not look like an option: "-I am sad". Put `--` before one that
+    does.
+    """
     given = _collect(texts, file)
-
-    from emoglot.model import load
-
-    classifier = load(model, encoder=encoder)
-    predictions = classifier.predict(given, language, precision=precision, recall=recall)
-    options.tell_never_given(classifier, precision, recall)
+    model = chosen.load()
+    with spinner(f"scoring {len(given):,} texts"):
+        predictions = model.predict(given, **asdict(labels))
+    note_never_given(model, labels.precision, labels.recall)
     if as_json:
-        _print_json(classifier, given, predictions, explain)
+        _print_json(model, given, predictions, explain)
     else:
-        _print_table(classifier, given, predictions, explain)
+        _print_table(model, given, predictions, explain)
 
 
 def _collect(texts: list[str] | None, file: Path | None) -> list[str]:
-    """Take texts from the arguments, a file or standard input, and from just one of them."""
+    """Return the texts of the arguments, of a file or of standard input."""
     if texts and file:
         raise UsageError("give texts or --file, not both")
     if texts:
@@ -69,46 +72,44 @@ def _collect(texts: list[str] | None, file: Path | None) -> list[str]:
         raise UsageError("no text: give texts as arguments, --file FILE, or pipe lines in")
     else:
         data = sys.stdin.buffer.read()
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise DataError(f"texts must be UTF-8, {file or 'the input'} is UTF-16: save it as UTF-8")
     # A stray byte in one line must not cost the other lines their answer.
     lines = data.decode("utf-8-sig", errors="replace").split("\n")
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
-def _print_json(
-    classifier: EmotionClassifier, texts: Sequence[str], predictions: Sequence[Prediction], explain: bool
-) -> None:
+def _print_json(model: Model, texts: Sequence[str], predictions: Sequence[Prediction], explain: bool) -> None:
     for text, prediction in zip(texts, predictions, strict=True):
         record = {"text": text, **asdict(prediction)}
         if explain:
-            record["tokens"] = [asdict(token) for token in classifier.explain(text)]
+            record["tokens"] = [asdict(token) for token in model.explain(text)]
         line = json.dumps(record, ensure_ascii=False)
         # ASCII escapes also carry what the encoding can't: in UTF-8, lone surrogates.
         typer.echo(line if _is_encodable(line) else json.dumps(record))
 
 
-def _print_table(
-    classifier: EmotionClassifier, texts: Sequence[str], predictions: Sequence[Prediction], explain: bool
-) -> None:
+def _print_table(model: Model, texts: Sequence[str], predictions: Sequence[Prediction], explain: bool) -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
     # A script without spaces gives no place to break a line: fold it, or its end is lost.
     headings = ["text", "emotions", "next", "sentiment", *(["words that weighed most"] if explain else [])]
-    if not classifier.state.sentiment:
+    if not model.state.sentiment:
         headings.remove("sentiment")
     table = Table(*(Column(heading, overflow="fold") for heading in headings))
     for text, prediction in zip(texts, predictions, strict=True):
         cells = [text, *_emotions_and_next(prediction)]
-        if classifier.state.sentiment:
+        if model.state.sentiment:
             cells.append(_sentiment(prediction))
         if explain:
-            cells.append(_heaviest_words(classifier.explain(text)))
+            cells.append(_heaviest_words(model.explain(text)))
         table.add_row(*(Text(_CONTROLS.sub("\ufffd", cell)) for cell in cells))
     console().print(table)
 
 
 def _emotions_and_next(prediction: Prediction) -> tuple[str, str]:
-    """Give the labels with their scores, and the highest scores that did not reach their thresholds."""
+    """Return the labels with their scores, and the highest scores below their thresholds."""
     ranked = sorted(prediction.scores.items(), key=lambda item: -item[1])
     chosen = [f"{name} {score:.2f}" for name, score in ranked if name in prediction.labels]
     others = [f"{name} {score:.2f}" for name, score in ranked if name not in prediction.labels]
@@ -129,8 +130,8 @@ def _heaviest_words(tokens: Sequence[TokenWeight]) -> str:
 
 
 def _whole_words(tokens: Sequence[TokenWeight]) -> list[tuple[str, float]]:
-    """Put the pieces of a word together again and add up their weights; scripts without spaces stay in pieces."""
-    from emoglot.text import UNSPACED
+    """Join the pieces of each word and add up their weights; scripts without spaces stay in pieces."""
+    from emoglot.text.patterns import UNSPACED
 
     unspaced = re.compile(f"[{UNSPACED}]")
     words: list[tuple[str, float]] = []

@@ -12,26 +12,35 @@ from emoglot.cli.output import note, progress_bar
 
 
 def report(
-    source: Annotated[Path, typer.Argument(metavar="SCORED", help="A file that `emoglot score` wrote.")],
-    out: Annotated[Path, typer.Option(help="The HTML file to write.")],
-    time: Annotated[str | None, typer.Option(help="The column with dates or times.")] = None,
-    group: Annotated[str | None, typer.Option(help="The column to compare by, such as a source or a party.")] = None,
+    source: Annotated[Path, typer.Argument(metavar="SCORED", help="File that `emoglot score` wrote.")],
+    out: Annotated[Path, options.option("FILE", "HTML file to write.")],
+    time: Annotated[str | None, options.option("NAME", "Column with dates or times.")] = None,
+    group: Annotated[str | None, options.option("NAME", "Column to compare by, such as a source or a party.")] = None,
     cluster: Annotated[
-        str | None, typer.Option(help="The column of what makes texts depend on one another, such as the author.")
+        str | None,
+        options.option("NAME", "Column of texts that belong together, such as the author; widens the intervals."),
     ] = None,
-    text_column: Annotated[str, typer.Option(help="The column with the text.")] = "text",
+    text_column: Annotated[
+        str | None, options.option("NAME", "Column with the text. Default: found by its name.")
+    ] = None,
     language_column: Annotated[
-        str | None, typer.Option(help="The column with the language; by default `language`, if there is one.")
+        str | None, options.option("NAME", "Column with the language. Default: language, if there is one.")
     ] = None,
-    no_texts: Annotated[bool, typer.Option("--no-texts", help="Show no texts and no words from them.")] = False,
+    no_texts: Annotated[
+        bool, options.flag("--no-texts", "Leave out all texts, and the words taken from them.")
+    ] = False,
     prefix: Annotated[
-        str | None, typer.Option(help="The --prefix given to `emoglot score`; found if left out.")
+        str | None, options.option("TEXT", "The --prefix given to `emoglot score`. Default: recognised.")
     ] = None,
-    title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the HTML file if it exists.")] = False,
-    model: options.Model = None,
+    title: Annotated[str | None, options.option("TEXT", "Title of the page.")] = None,
+    overwrite: Annotated[bool, options.flag("--overwrite", "Replace the HTML file if it exists.")] = False,
+    model: options.ModelFolder = None,
 ) -> None:
-    """Sum up a scored file in one page: shares with intervals, over time, by group, words, examples."""
+    """Summarise a scored file as an HTML page.
+
+    The page has the share of each emotion with its confidence interval, changes over time, differences between groups,
+    typical words and examples.
+    """
     from emoglot.report.options import Options
     from emoglot.report.write import write_report
 

@@ -11,43 +11,52 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from emoglot.cli import options
 from emoglot.cli.output import console, kept_when_interrupted, note, progress_bars, warn
 from emoglot.errors import UsageError
 
 if TYPE_CHECKING:
-    from emoglot.experiments.cell import Cell
-    from emoglot.experiments.runner import Done, News
+    from emoglot.research.experiments.cell import Cell
+    from emoglot.research.experiments.runner import Done, EpochNews
 
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments, or files like theirs; none lists them.")
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Experiment of the paper, or a TOML file like theirs. None: list them."),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="The folder with the files of SemEval-2018 E-c.")] = None,
-    encoder: Annotated[str, typer.Option(help="The encoder, by name or folder.")] = "e5-small",
-    out: Annotated[Path | None, typer.Option(help="The folder of results; a run that was interrupted goes on.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="All experiments.")] = False,
-    seeds: Annotated[int, typer.Option(min=1, help="Repeat every training with so many seeds.")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, of one thread each.")] = os.cpu_count() or 1,
+    root: Annotated[Path | None, options.option("DIR", "Folder with the files of SemEval-2018 E-c.")] = None,
+    out: Annotated[
+        Path | None, options.option("DIR", "Folder for the results. An interrupted run continues from it.")
+    ] = None,
+    encoder: options.TrainingEncoder = "e5-small",
+    all_: Annotated[bool, options.flag("--all", "Run all experiments of the paper.")] = False,
+    seeds: Annotated[int, options.option("N", "Repeat every training with N seeds.", min=1)] = 1,
+    jobs: Annotated[
+        int, options.option("N", "Trainings that run at the same time, with one thread each.", min=1)
+    ] = os.cpu_count() or 1,
 ) -> None:
-    """Run the paper's experiments, and write table, plot and numbers of each."""
-    from emoglot.experiments import experiment
+    """Run the experiments of the paper again.
+
+    Writes a table, a plot and the numbers of each. Without a NAME, lists the experiments.
+    """
+    from emoglot.research.experiments import experiment
 
     wanted = list(dict.fromkeys([*(experiment.names() if all_ else []), *(names or [])]))
     if not wanted:
         _list_experiments()
         return
-    experiments = [experiment.load(name) for name in wanted]
-    if data is None or out is None:
-        raise UsageError("an experiment needs --data, the folder with the E-c files, and --out, a folder for results")
+    experiments = [experiment.load_experiment(name) for name in wanted]
+    if root is None or out is None:
+        raise UsageError("an experiment needs --root, the folder with the E-c files, and --out, a folder for results")
     from emoglot.encoders.store import cache_folder
-    from emoglot.experiments.reproduce import reproduce as run
+    from emoglot.research.experiments.reproduce import reproduce as run
 
     with kept_when_interrupted("every training that ended"), progress_bars() as update:
         standing = _Standing(update)
         tables = run(
             experiments,
-            data,
+            root,
             encoder,
             out,
             cache_folder() / "features",
@@ -64,19 +73,19 @@ def reproduce(
 def _list_experiments() -> None:
     from rich.table import Table
 
-    from emoglot.experiments import experiment
+    from emoglot.research.experiments import experiment
 
     table = Table("name", "what", "trainings")
     for name in experiment.names():
-        found = experiment.load(name)
+        found = experiment.load_experiment(name)
         table.add_row(name, found.title, str(len(found.trainings())))
     console().print(table)
-    note("run one with `emoglot reproduce NAME --data DIR --out DIR`, or all with --all; trainings they share run once")
+    note("run one with `emoglot reproduce NAME --root DIR --out DIR`, or all with --all; trainings they share run once")
 
 
 @dataclass
 class _Standing:
-    """How many cells are done, for the bar to which running ones tell their scores."""
+    """The number of trainings that are done, and the bar that shows it with the scores of those that run."""
 
     update: Callable[..., None]
     count: int = 0
@@ -88,7 +97,7 @@ class _Standing:
             warn(f"{_name(done.cell)}: {done.missing}")
         self.update("cells", count, total, _name(done.cell))
 
-    def on_news(self, news: News) -> None:
+    def on_news(self, news: EpochNews) -> None:
         score = f"epoch {news.epoch}, macro-F1 {100 * news.macro_f1:.1f}"
         self.update("cells", self.count, self.total, f"{_name(news.cell)}: {score}")
 

@@ -5,73 +5,144 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import kept_when_interrupted, note, progress_bars, warn
+from emoglot.cli.output import ask, kept_when_interrupted, note, progress_bars, show_messages, warn
 from emoglot.errors import RejectedRowsError, UsageError
 
 if TYPE_CHECKING:
-    from emoglot.batch.source import Source, Window
+    from emoglot.batch.scoring import ModelSource
+    from emoglot.batch.source import Source
+    from emoglot.batch.window import InputColumns, Window
 
 LOCAL, RAY = "local", "ray"
 _PAUSE = 30.0  # seconds between lines where there is no bar
 
 
+@dataclass(frozen=True)
+class InputOptions:
+    """How the files are read."""
+
+    text_column: options.TextColumn = None
+    id_column: Annotated[
+        str | None, options.reading_option("NAME", "Column that names a row in the list of rejected rows.")
+    ] = None
+    language_column: options.LanguageColumn = None
+    in_format: Annotated[
+        str | None,
+        options.reading_option(
+            "NAME", "Format of IN: csv, tsv, jsonl, parquet, txt, xlsx, ods or xls. Default: recognised."
+        ),
+    ] = None
+    encoding: options.Encoding = None
+    delimiter: options.Delimiter = None
+
+    def columns(self) -> InputColumns:
+        """Return the columns that have a meaning."""
+        from emoglot.batch.window import InputColumns
+
+        return InputColumns(self.text_column, self.id_column, self.language_column)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """How the file is written."""
+
+    prefix: Annotated[str, options.option("TEXT", "Begin the added columns with it: emoglot_.")] = ""
+    out_format: Annotated[
+        str | None, options.option("NAME", "Format of OUT: csv, tsv, jsonl or parquet. Default: by its name.")
+    ] = None
+    resume: Annotated[bool, options.flag("--resume", "Continue a job that was interrupted.")] = False
+    overwrite: Annotated[bool, options.flag("--overwrite", "Replace OUT if it exists.")] = False
+    make_folders: Annotated[
+        bool, options.flag("--make-folders", "Make the folder of OUT if needed, without asking.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where the work is done."""
+
+    jobs: Annotated[
+        int | None, options.option("N", "Processes of two threads. Default: enough for all cores.", min=1)
+    ] = None
+    engine: Annotated[str, options.option("NAME", "local, or ray for a cluster.")] = LOCAL
+    address: Annotated[str | None, options.option("URL", "Address of a Ray cluster, such as ray://head:10001.")] = None
+
+
+@options.expanded
 def score(
-    source: Annotated[str, typer.Argument(metavar="IN", help="A CSV, TSV, JSONL, Parquet or text file; - for stdin.")],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="A CSV, TSV, JSONL or Parquet file; - for stdout.")],
-    text_column: Annotated[str, typer.Option(help="The column with the text.")] = "text",
-    id_column: Annotated[str | None, typer.Option(help="The column that names a row in the list of rejects.")] = None,
-    language: options.Language = None,
-    language_column: Annotated[str | None, typer.Option(help="The column with the language of each text.")] = None,
-    precision: options.Precision = None,
-    recall: options.Recall = None,
-    prefix: Annotated[str, typer.Option(help="What our columns begin with, such as emoglot_.")] = "",
-    in_format: Annotated[str | None, typer.Option(help="csv, tsv, jsonl, parquet or txt, if IN does not tell.")] = None,
-    out_format: Annotated[str | None, typer.Option(help="csv, tsv, jsonl or parquet, if OUT does not tell.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a job that was killed.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes of two threads; by default for all cores.")] = None,
-    engine: Annotated[str, typer.Option(help="local, or ray for a cluster; then IN may be a folder or URL.")] = "local",
-    address: Annotated[str | None, typer.Option(help="The address of a Ray cluster, such as ray://head:10001.")] = None,
-    model: options.Model = None,
-    encoder: options.EncoderOption = None,
+    *,
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IN... OUT",
+            help="Files or folders to read (CSV, TSV, JSONL, Parquet, xlsx, ods, text; also zipped; - for stdin), "
+            "then the file to write (CSV, TSV, JSONL or Parquet; - for stdout).",
+        ),
+    ],
+    chosen: options.ModelOptions,
+    labels: options.LabelOptions,
+    given: InputOptions,
+    output: OutputOptions,
+    engine: EngineOptions,
 ) -> None:
-    """Score every text of a file; the other columns are kept, and the order of rows."""
-    from emoglot.batch.formats import STANDARD, format_of
-    from emoglot.batch.score import score_file
-    from emoglot.batch.scoring import Model, default_jobs
-    from emoglot.batch.source import Columns
+    """Score every text of files.
 
-    place = Model(model, encoder, language, language_column, precision, recall)
-    columns = Columns(text_column, id_column, language_column)
-    formats = format_of(source, in_format), format_of(target, out_format)
-    if engine == RAY:
-        from emoglot.batch.cluster import score_on_ray
+    Writes all rows in their order, with the columns they have and those of the scores. With --engine ray, IN may be a
+    URL.
+    """
+    from emoglot.batch.scoring import ModelSource
 
-        kinds = formats[0].kind, formats[1].kind
-        score_on_ray(source, target, *kinds, columns, place, prefix=prefix, address=address, actors=jobs)
-        return
-    if engine != LOCAL:
-        raise UsageError(f"an engine is {LOCAL} or {RAY}, got {engine!r}")
-    through_pipe = STANDARD in (source, target)
-    interrupted = (
-        nullcontext() if through_pipe else kept_when_interrupted("every window that was written (give --resume)")
+    if len(paths) < 2:
+        raise UsageError(f"score needs at least one IN, and OUT after it, got {' '.join(paths)}")
+    model = ModelSource(
+        chosen.model, chosen.encoder, labels.language, given.language_column, labels.precision, labels.recall
     )
-    with interrupted, progress_bars(_PAUSE) as update:
+    if engine.engine == RAY:
+        _score_on_ray(paths, model, given, output, engine)
+    elif engine.engine != LOCAL:
+        raise UsageError(f"an engine is {LOCAL} or {RAY}, got {engine.engine!r}")
+    elif engine.address is not None:
+        raise UsageError(
+            f"--address is that of a cluster, got {engine.address} for one machine: give --engine {RAY} as well"
+        )
+    else:
+        _score_here(paths, model, given, output, engine.jobs)
+
+
+def _score_here(
+    paths: list[str], model: ModelSource, given: InputOptions, output: OutputOptions, jobs: int | None
+) -> None:
+    from emoglot.batch.score import score_file
+    from emoglot.batch.scoring import default_jobs
+    from emoglot.data.formats import STANDARD, format_of
+    from emoglot.data.streams import Reading
+
+    *sources, target = paths
+    show_messages()
+    make_folders = output.make_folders
+    if not (folder := Path(target).parent).is_dir():  # of `-`, it is the current one
+        make_folders = make_folders or ask(f"{folder} does not exist. Make it?")
+    kept = kept_when_interrupted("every window that was written (give --resume)")
+    with nullcontext() if STANDARD in paths else kept, progress_bars(_PAUSE) as update:
         tally = score_file(
-            source,
+            sources,
             target,
-            *formats,
-            columns,
-            place,
-            prefix=prefix,
+            format_of(target, output.out_format),
+            given.columns(),
+            model,
+            reading=Reading(given.in_format, given.encoding, given.delimiter),
+            prefix=output.prefix,
             jobs=jobs or default_jobs(),
-            resume=resume,
-            overwrite=overwrite,
+            resume=output.resume,
+            overwrite=output.overwrite,
+            make_folders=make_folders,
             on_window=_Speed(update, tells_rejects=target == STANDARD).on_window,
         )
     note(f"{tally.rows - tally.rejected} rows scored")
@@ -80,8 +151,42 @@ def score(
         raise RejectedRowsError(f"{tally.rejected} of {tally.rows} rows could not be scored{where}")
 
 
+def _score_on_ray(
+    paths: list[str], model: ModelSource, given: InputOptions, output: OutputOptions, engine: EngineOptions
+) -> None:
+    from emoglot.batch.cluster import score_on_ray
+    from emoglot.data.formats import check_kind, format_of, named_format
+
+    local = {
+        "--id-column": given.id_column,
+        "--encoding": given.encoding,
+        "--delimiter": given.delimiter,
+        "--resume": output.resume,
+        "--overwrite": output.overwrite,
+        "--make-folders": output.make_folders,
+    }
+    if ignored := [name for name, value in local.items() if value]:
+        raise UsageError(f"{ignored[0]} does not work on a cluster: leave it out, or score on one machine")
+    source, *others, target = paths
+    if others:
+        raise UsageError(f"on a cluster, IN is one file, folder or URL, got {len(paths) - 1}: put them into a folder")
+    kind = check_kind(given.in_format) or named_format(source).kind
+    if kind is None:
+        raise UsageError(f"the format of {source} is not stated by its name: give --in-format")
+    written = format_of(target, output.out_format).kind
+    assert written is not None
+    score_on_ray(
+        *(source, target, kind, written),
+        replace(given.columns(), text=given.text_column or "text"),
+        model,
+        prefix=output.prefix,
+        address=engine.address,
+        actors=engine.jobs,
+    )
+
+
 class _Speed:
-    """Tells the bar how fast it goes, and the user of rejects for which there is no file."""
+    """Shows the speed, and the rejects for which there is no file."""
 
     def __init__(self, update: Callable[..., None], *, tells_rejects: bool) -> None:
         self._update = update
@@ -90,10 +195,11 @@ class _Speed:
         self._texts = 0
 
     def on_window(self, window: Window, source: Source) -> None:
-        """Take a window that is written into account."""
+        """Count a window that is written."""
         self._texts += len(window.texts)
         done, total = source.progress()
         rate = self._texts / (time.perf_counter() - self._began)
         self._update("scoring", done, total or done + 1, f"{self._texts:,} texts, {rate:,.0f} a second")
         for reject in window.rejects if self._tells_rejects else ():
-            warn(f"line {reject.line}: {reject.reason}")
+            where = f"{reject.file}, line" if reject.file else "line"
+            warn(f"{where} {reject.line}: {reject.reason}")

@@ -1,4 +1,4 @@
-"""`emoglot serve`: the model behind HTTP, with a page."""
+"""`emoglot serve`: the model as an HTTP service, with a page."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from typing import Annotated, Any
 import typer
 
 from emoglot.errors import MissingExtraError
-from emoglot.server.settings import Settings, variable
+from emoglot.serving.settings import Settings, variable
 
 
 def serve(**given: Any) -> None:
-    """Answer over HTTP, and show a page at /; every option is also an environment variable, such as EMOGLOT_PORT."""
+    """Serve predictions over HTTP.
+
+    A page is at /. Every option is also an environment variable, such as EMOGLOT_PORT.
+    """
     settings = Settings(**given)
     try:
-        import emoglot.server.app  # noqa: F401 - what is missing is told here, and not by a worker
-        from emoglot.server.run import run
+        import emoglot.serving.app  # noqa: F401 - a missing package is reported here, and not by a worker
+        from emoglot.serving.run import run
     except ImportError as missing:
         raise MissingExtraError(missing.name or "fastapi", "serve", "the service") from missing
     run(settings)
 
 
 def _options() -> list[Parameter]:
-    """Make an option of every setting, so that each is said once."""
+    """Return an option for every setting, so that each is defined once."""
     options = []
     for item in fields(Settings):
         assert item.default is not MISSING

@@ -1,133 +1,169 @@
-"""`emoglot train`: data files in, a model folder out."""
+"""`emoglot train`: labelled data in, a model folder out."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import note, progress_bar
+from emoglot.cli.inputs import read_training, read_translations
+from emoglot.cli.output import kept_when_interrupted, note, progress_bar, progress_bars
 from emoglot.errors import UsageError
 
 if TYPE_CHECKING:
     from emoglot.config import Config
     from emoglot.data.dataset import Dataset
-    from emoglot.parallel import Parallel
-    from emoglot.teaching import Lessons
-    from emoglot.train import Epoch
+    from emoglot.data.parallel import Parallel
+    from emoglot.data.recipe import Recipe
+    from emoglot.encoders.features import Progress
+    from emoglot.model import Model
+    from emoglot.training.distill import Lessons
+    from emoglot.training.loop import Epoch
+
+_PAUSE = 60.0  # seconds between lines about steps, where there is no bar
 
 
-def train(
-    encoder: options.TrainingEncoder,
-    out: Annotated[Path, typer.Option(help="The model folder to write.")],
-    train: options.TrainingFiles = None,
-    validation: options.ValidationFiles = None,
-    start: Annotated[
-        Path | None, typer.Option(help="A model on the same encoder, whose network is trained further.")
-    ] = None,
-    teacher: Annotated[
-        list[Path] | None,
-        typer.Option(help="A trained model whose scores are learnt beside the labels; several are averaged."),
-    ] = None,
-    parallel: Annotated[
-        list[Path] | None,
-        typer.Option(help="Translations that a teacher labels by their English: LANGUAGE.tsv, or a folder of them."),
-    ] = None,
-    config: options.ConfigFile = None,
-    data: options.DataRoot = Path(),
+@dataclass(frozen=True)
+class RunOptions:
+    """How a model is trained, beside its data and settings."""
+
     permissive: Annotated[
         bool,
-        typer.Option("--permissive", help="Of the config's data, learn from what is marked as permissive."),
-    ] = False,
-    set_: options.Settings = None,
-    wide: options.Wide = None,
-    fine_tune: options.FineTune = None,
-    quantize: Annotated[
-        str, typer.Option(help="none, or int8 for an encoder that is fine-tuned: a quarter of its size.")
-    ] = "none",
-    device: options.Device = "auto",
-    seed: options.Seed = None,
-    cache: options.Cache = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace the model folder if it exists.")] = False,
-    format_: options.Format = None,
-    skip_bad: options.SkipBad = False,
-    text_column: options.TextColumn = None,
-    label_columns: options.LabelColumns = None,
-    labels_column: options.LabelsColumn = None,
-    language_column: options.LanguageColumn = None,
+        options.flag(
+            "--permissive",
+            "Learn only from data that the TOML file marks with `permissive = true`.",
+            section=options.DATA_SECTION,
+        ),
+    ] = False
+    teacher: Annotated[
+        list[Path] | None,
+        options.option("DIR", "Trained model to learn from, beside the labels. Several are averaged."),
+    ] = None
+    parallel: Annotated[
+        list[Path] | None,
+        options.data_option("PATH", "Translations for --teacher to label by their English: LANGUAGE.tsv, or a folder."),
+    ] = None
+    start: Annotated[
+        Path | None, options.option("DIR", "Model whose network is trained further, on the same encoder.")
+    ] = None
+    quantize: options.Quantize = "none"
+    device: Annotated[str, options.option("NAME", "Device for torch: auto, cpu, cuda or mps.")] = "auto"
+    overwrite: Annotated[bool, options.flag("--overwrite", "Replace the model folder if it exists.")] = False
+
+
+@options.expanded
+def train(
+    encoder: options.TrainingEncoder,
+    out: Annotated[
+        Path, options.option("DIR", "Model folder to write; an interrupted run continues from DIR.checkpoint.")
+    ],
+    training: options.TrainingOptions,
+    reading: options.ReadingOptions,
+    run: RunOptions,
 ) -> None:
-    """Train a model and write it to a folder."""
-    from emoglot.persist import check_target
-    from emoglot.recipe import Recipe
+    """Train a model on labelled data.
 
-    if out.exists() and not overwrite:
-        raise UsageError(f"{out} exists already: give another --out, or --overwrite to replace it")
-    check_target(out)
-    recipe = Recipe.from_toml(config) if config else Recipe({}, {})
-    if permissive:
-        if not any(entry.permissive for entry in recipe.data.get("train", ())):
-            raise UsageError("--permissive needs a --config that marks training data with `permissive = true`")
-        recipe = recipe.permissive()
-    settings = options.make_settings(recipe, set_ or [], wide, seed, fine_tune)
-    reading = options.Reading(format_, skip_bad, text_column, label_columns, labels_column, language_column)
-    training_data, validation_data = options.read_training(recipe, data, train or [], validation or [], reading)
+    The data is given by --train and --validation, or by a TOML file with --config and --root. --quantize is for models
+    trained with --fine-tune, whose encoder becomes part of the model folder.
+    """
+    from emoglot.model import load
+    from emoglot.training.train import check_folder, checkpoint_of, save_trained, train_model
 
-    if permissive:  # the config speaks of the other datasets, too
-        unused = settings.training.unused_choices(set(training_data.sources))
-        choices = {name: value for name, value in settings.training.single_choice.items() if name not in unused}
-        settings = settings.override({"training.single_choice": choices})
+    check_folder(out, overwrite=run.overwrite)
+    recipe = _permissive(training.recipe()) if run.permissive else training.recipe()
+    settings = training.settings(recipe)
+    data, validation = read_training(training, recipe, reading)
+    if run.permissive:
+        settings = _without_unused_choices(settings, data)
+    checkpoint = checkpoint_of(out)
+    with kept_when_interrupted(f"the state in {checkpoint}", checkpoint.exists):
+        lessons = None
+        if _has_teacher(run, validation):
+            paths = run.parallel or recipe.files("parallel", training.root)
+            pairs = read_translations(paths, skip_bad=reading.skip_bad) if paths else None
+            lessons = _ask_teachers(run.teacher or [], data, pairs, settings, out)
+        with _progress() as (on_features, on_step):
+            model = train_model(
+                encoder,
+                lessons.data if lessons else data,
+                validation,
+                settings,
+                quantize=run.quantize,
+                device=run.device,
+                cache=training.cache,
+                chances=lessons.chances if lessons else None,
+                on_features=on_features,
+                on_step=on_step,
+                on_epoch=_print_epoch,
+                checkpoint=checkpoint,
+                start=load(run.start, encoder=encoder) if run.start else None,
+            )
+        save_trained(model, out, overwrite=run.overwrite)
+    _print_result(model, run.quantize)
+    typer.echo(str(out))
 
-    from emoglot.model import EmotionClassifier, load
 
-    model = EmotionClassifier(encoder, config=settings, quantize=quantize, device=device, cache=cache)
-    lessons = None
-    if teacher:
-        if validation_data is None:
-            raise UsageError("a student is measured on labelled rows that it did not learn from: give --validation")
-        pairs = options.read_pairs(parallel or recipe.files("parallel", data), skip_bad)
-        lessons = _ask_teachers(teacher, training_data, pairs, settings, out)
-    elif parallel:
+def _permissive(recipe: Recipe) -> Recipe:
+    if not any(entry.permissive for entry in recipe.data.get("train", ())):
+        raise UsageError("--permissive needs a --config that marks training data with `permissive = true`")
+    return recipe.permissive()
+
+
+def _without_unused_choices(settings: Config, data: Dataset) -> Config:
+    """Return the settings without those for datasets that are left out."""
+    unused = settings.training.unused_choices(set(data.sources))
+    choices = {name: value for name, value in settings.training.single_choice.items() if name not in unused}
+    return settings.override({"training.single_choice": choices})
+
+
+def _has_teacher(run: RunOptions, validation: Dataset | None) -> bool:
+    """Return whether there are teachers; raise UsageError if they, or what they need, are missing."""
+    if not run.teacher and run.parallel:
         raise UsageError("translations are labelled by a teacher: name one with --teacher")
-    # After an interruption the same command goes on from here.
-    checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
-    with progress_bar("encoding") as on_features:
-        model.fit_datasets(
-            lessons.data if lessons else training_data,
-            validation_data,
-            chances=lessons.chances if lessons else None,
-            on_features=on_features,
-            on_epoch=_report,
-            checkpoint=checkpoint,
-            start=load(start, encoder=encoder) if start else None,
-        )
-    if out.exists() and not overwrite:
-        raise UsageError(f"{out} was made meanwhile: move it away, and the same command goes on from {checkpoint}")
-    model.save(out)
-    checkpoint.unlink(missing_ok=True)
-    metrics = model.metrics_["overall"]
-    note(
-        f"validation: macro-F1 {100 * metrics['macro_f1']:.1f}, micro-F1 {100 * metrics['micro_f1']:.1f}, "
-        f"Jaccard {100 * metrics['jaccard']:.1f} on {metrics['rows']} rows"
-    )
-    if by_quantization := model.state.training.get("macro_f1_by_quantization"):
-        before, after = (100 * by_quantization[kind] for kind in ("none", quantize))
-        note(f"macro-F1 in float32 {before:.2f}, in {quantize} {after:.2f}")
-    typer.echo(f"{out}")
+    if run.teacher and validation is None:
+        raise UsageError("a student is measured on labelled rows that it did not learn from: give --validation")
+    return bool(run.teacher)
 
 
 def _ask_teachers(
     folders: list[Path], data: Dataset, parallel: Parallel | None, settings: Config, out: Path
 ) -> Lessons:
-    """Let trained models score what is to be learnt; what they said is kept beside the model."""
+    """Score the texts to learn with trained models; the scores are kept beside the model folder."""
     from emoglot.model import load
-    from emoglot.teaching import make_lessons
+    from emoglot.training.distill import make_lessons
 
     work = out.resolve().with_name(f"{out.resolve().name}.lessons")
-    with progress_bar("asking the teacher") as on_progress:
+    with progress_bar("scoring with the teacher") as on_progress:
         return make_lessons([load(folder) for folder in folders], data, parallel, settings, work, on_progress)
 
 
-def _report(epoch: Epoch) -> None:
+@contextmanager
+def _progress() -> Iterator[tuple[Progress, Progress]]:
+    """Yield two functions that show progress: of encoding, and of the steps in an epoch."""
+    with progress_bars(_PAUSE) as update:
+
+        def on_step(done: int, total: int) -> None:
+            update("training", done, total, "steps of this epoch")
+
+        yield partial(update, "encoding"), on_step
+
+
+def _print_epoch(epoch: Epoch) -> None:
     note(f"epoch {epoch.number}: loss {epoch.loss:.4f}, macro-F1 {100 * epoch.macro_f1:.1f}, {epoch.seconds:.1f} s")
+
+
+def _print_result(model: Model, quantize: str) -> None:
+    metrics = model.metrics.overall
+    note(
+        f"validation: macro-F1 {100 * metrics.macro_f1:.1f}, micro-F1 {100 * metrics.micro_f1:.1f}, "
+        f"Jaccard {100 * metrics.jaccard:.1f} on {metrics.rows} rows"
+    )
+    if by_quantization := model.state.training.get("macro_f1_by_quantization"):
+        before, after = (100 * by_quantization[kind] for kind in ("none", quantize))
+        note(f"macro-F1 in float32 {before:.2f}, in {quantize} {after:.2f}")

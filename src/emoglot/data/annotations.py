@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from emoglot.data.cells import BINARY, shown
+from emoglot.data.cells import BINARY
 from emoglot.data.lines import MalformedLineError, check_text
-from emoglot.data.tables import Record
-from emoglot.errors import DataError
+from emoglot.data.records import Record
+from emoglot.errors import DataError, shown
 from emoglot.labels import UNKNOWN, Targets, label_names, to_targets
 
 BINARY_WORDS = {**BINARY, "true": 1, "false": 0, "": UNKNOWN}
@@ -22,13 +22,13 @@ SEPARATOR = re.compile(r"[,;|]")
 
 
 class Annotation(Protocol):
-    """How the labels of a record are found, and what they amount to once all records are known."""
+    """Finds the labels of a record, and converts those of all records to targets."""
 
     def cell(self, record: Record) -> Any:
-        """Take what one record says of its labels."""
+        """Return what one record states about its labels."""
 
     def targets(self, cells: Sequence[Any]) -> tuple[tuple[str, ...], Targets]:
-        """Turn what all records say into a label set and its targets."""
+        """Return the label set and the targets of all records."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class BinaryColumns:
     labels: tuple[str, ...]
 
     def cell(self, record: Record) -> tuple[int, ...]:
-        """Take one value per label."""
+        """Return one value per label."""
         return tuple(_binary(record.get(label), label) for label in self.labels)
 
     def targets(self, cells: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], Targets]:
@@ -53,10 +53,10 @@ class NamesColumn:
     column: str
     allowed: tuple[str, ...] | None = None
     known: tuple[str, ...] = ()  # names that could have been given: one that never is, is absent, not unknown
-    is_guess: bool = False  # nobody said that this column has names
+    is_guess: bool = False  # the user did not state that this column has names
 
     def cell(self, record: Record) -> tuple[str, ...] | None:
-        """Take the names: none of them where the cell is empty, None where there is no cell (not annotated)."""
+        """Return the names: none where the cell is empty, None where there is no cell (not annotated)."""
         value = record.get(self.column)
         if value is None:
             return None
@@ -69,12 +69,12 @@ class NamesColumn:
         return names
 
     def targets(self, cells: Sequence[tuple[str, ...] | None]) -> tuple[tuple[str, ...], Targets]:
-        """Put the names into columns: those allowed, or else those that were seen."""
+        """Return one column per name: those allowed, or else those that were seen."""
         rows = [cell or () for cell in cells]
         if self.is_guess and {name for row in rows for name in row} <= BINARY.keys() and any(rows):
             raise DataError(
                 f"column {self.column!r} holds no names but 0 and 1: if it is a label, list all that are with "
-                "--label-columns; if those are names, say so with --labels-column"
+                "--label-columns; if those are names, give --labels-column"
             )
         labels = self.allowed or label_names([*rows, self.known])
         if not labels:

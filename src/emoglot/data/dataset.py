@@ -16,13 +16,11 @@ from emoglot.data.lines import BadLine
 from emoglot.errors import DataError
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN, Targets, check_names
 
-NO_LANGUAGE = "und"  # the code of ISO 639 for a text of which nobody says the language
 
-
-# Arrays do not compare to one truth value: compare fingerprints. And nobody wants to see a million texts.
+# Arrays do not compare to one truth value: compare fingerprints. A repr of a million texts would be of no use.
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Texts with one column of targets per label; all of the fields that speak of rows are equally long."""
+    """Texts with one column of targets per label; all fields with an entry per row have the same length."""
 
     texts: tuple[str, ...]
     targets: Targets  # (rows, labels): 1, 0 or UNKNOWN
@@ -64,7 +62,7 @@ class Dataset:
         return digest.hexdigest()
 
     def select(self, indices: ArrayLike) -> Dataset:
-        """Take the rows with these indices, in this order; `bad_lines` stay as they are."""
+        """Return the rows with these indices, in this order; `bad_lines` stay as they are."""
         chosen = np.asarray(indices, dtype=np.intp)
         order = chosen.tolist()
         return replace(
@@ -102,7 +100,7 @@ class Dataset:
 
 
 def concatenate(datasets: Iterable[Dataset]) -> Dataset:
-    """Put datasets one below the other; a label that one of them does not annotate is unknown in its rows."""
+    """Concatenate datasets; a label that one of them does not annotate is unknown in its rows."""
     parts = list(datasets)
     if not parts:
         raise DataError("a concatenation needs at least one dataset, got none")
@@ -149,6 +147,6 @@ def map_labels(
 
 
 def _any_of(targets: Targets) -> Targets:
-    """Positive where any column is; else unknown where any column is; else 0."""
+    """Return 1 where any column is 1; else unknown where any column is; else 0."""
     positive = (targets == 1).any(axis=1)
     return np.where(positive, 1, np.where((targets == UNKNOWN).any(axis=1), UNKNOWN, 0)).astype(np.int8)

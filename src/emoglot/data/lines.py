@@ -1,20 +1,18 @@
-"""Lines of a data file: how they are decoded and numbered, and what becomes of the malformed ones."""
+"""Lines of a data file: how they are numbered and checked, and what becomes of the malformed ones."""
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from emoglot.data.streams import LONGEST_LINE, Reading, open_path
 from emoglot.errors import DataError
 
-Record = TypeVar("Record")
+Raw = TypeVar("Raw")
 Row = TypeVar("Row")
 
-UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # surrogateescape keeps the byte 0xE9 as U+DCE9; any other surrogate comes from a JSON escape.
 ESCAPED_BYTES = range(0xDC80, 0xDD00)
 
@@ -36,71 +34,68 @@ class MalformedLineError(Exception):
 
     def __init__(self, reason: str, cells: Mapping[str, Any] | None = None) -> None:
         super().__init__(reason)
-        self.cells = cells or {}  # as far as they could be told apart
+        self.cells = cells or {}  # as far as they could be separated
 
 
-def read_bytes(path: Path) -> bytes:
-    """Read a whole file, with one clear sentence when that can't be done."""
-    if path.is_dir():
-        raise DataError(f"{path} is a directory: give the path of a data file")
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise DataError(f"there is no file {path}: check the path") from None
-    except OSError as error:
-        raise DataError(f"{path} can't be read: {error.strerror}") from error
+def decode_line(line: bytes) -> str:
+    """Decode a line of a stream; a foreign byte becomes a surrogate, which `check_text` refuses."""
+    if len(line) > LONGEST_LINE:
+        raise MalformedLineError(f"a line must not have more than {LONGEST_LINE} bytes")
+    return line.decode("utf-8", "surrogateescape")
 
 
-def decode(data: bytes, path: Path) -> str:
-    """Decode UTF-8 that is not blank; a foreign byte becomes a surrogate, which `check_text` refuses line by line."""
-    if data.startswith(UTF16_MARKS):
-        raise DataError(f"a data file must be UTF-8, {path} is UTF-16: save it as UTF-8")
-    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
-    if not text.strip():
-        raise DataError(f"a data file needs at least one row, {path} is empty")
-    return text
-
-
-def read_text(path: Path) -> str:
-    """Read a whole UTF-8 file."""
-    return decode(read_bytes(path), path)
-
-
-def read_packed(path: Path) -> str:
-    """Read a whole UTF-8 file that may be gzip."""
-    data = read_bytes(path)
-    if path.suffix != ".gz":
-        return decode(data, path)
-    try:
-        return decode(gzip.decompress(data), path)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} is no complete gzip file: {error}") from error
-
-
-def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    r"""Number the lines that are not blank; only \n ends a line, since tweets hold U+2028, U+0085 and the like."""
-    for number, line in enumerate(text.split("\n"), start=1):
-        content = line.removesuffix("\r")
-        if content:
-            yield number, content
-
-
-def check_text(text: str) -> None:
-    """Refuse a byte that is not UTF-8, half a surrogate pair and a NUL."""
+def check_text(text: str, encoding: str = "UTF-8") -> None:
+    """Refuse a byte that is not of the encoding, half a surrogate pair and a NUL."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         code = ord(text[error.start])
         found = f"the byte 0x{code & 0xFF:02X}" if code in ESCAPED_BYTES else f"the lone surrogate U+{code:04X}"
-        raise MalformedLineError(f"the text must be UTF-8, got {found}") from None
+        raise MalformedLineError(f"the text must be {encoding.upper()}, got {found}") from None
     if "\0" in text:
         raise MalformedLineError("the text must not contain a NUL byte")
 
 
+def read_lines(path: Path, reading: Reading | None = None) -> Iterator[tuple[int, str | MalformedLineError]]:
+    r"""Yield the lines of a text file, each with its number, without the end of the line.
+
+    Only \n ends a line, since tweets contain U+2028, U+0085 and the like.
+    """
+    with open_path(path, reading or Reading()) as stream:
+        stream.announce()
+        for number, line in enumerate(stream.lines(), start=1):
+            try:
+                text = decode_line(line).removesuffix("\n").removesuffix("\r")
+                check_text(text, stream.encoding)
+            except MalformedLineError as error:
+                yield number, error
+            else:
+                yield number, text
+
+
+def numbered_lines(path: Path, reading: Reading | None = None) -> Iterator[tuple[int, str | MalformedLineError]]:
+    """Yield the lines that are not empty; raise DataError if there are none."""
+    is_blank = True
+    for number, line in read_lines(path, reading):
+        if line:
+            is_blank = is_blank and isinstance(line, str) and not line.strip()
+            yield number, line
+    if is_blank:
+        raise DataError(f"a data file needs at least one row, {path} is empty")
+
+
+def header_of(lines: Iterator[tuple[int, str | MalformedLineError]], path: Path) -> str:
+    """Return the first line, which must be well-formed."""
+    _, line = next(lines)
+    if isinstance(line, MalformedLineError):
+        raise DataError(f"the header of {path} is malformed: {line}")
+    return line
+
+
 def keep_good(
     path: Path,
-    records: Iterable[tuple[int, Record | MalformedLineError]],
-    parse: Callable[[Record], Row],
+    records: Iterable[tuple[int, Raw | MalformedLineError]],
+    parse: Callable[[Raw], Row],
     *,
     skip_bad: bool,
 ) -> tuple[list[Row], tuple[BadLine, ...]]:

@@ -1,4 +1,4 @@
-"""The format of a data file, told from its first lines and, for plain tables, its extension."""
+"""The format of a data file, recognised by its first lines and, for plain tables, its name."""
 
 from __future__ import annotations
 
@@ -6,39 +6,34 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from emoglot.data import brighter, goemotions, semeval, xed
-from emoglot.data.lines import decode, numbered_lines, read_bytes
+from emoglot.data.corpora import brighter, goemotions, semeval, xed
+from emoglot.data.formats import CSV, JSONL, PARQUET, SPREADSHEETS, TEXT
+from emoglot.data.records import has_header
+from emoglot.data.streams import Reading, open_path
+from emoglot.errors import DataError
 
-PARQUET_MAGIC = b"PAR1"
 SAMPLE_BYTES = 65536
 SAMPLE_LINES = 20
 BRIGHTER_ID = re.compile(r"[a-z]{3,4}_(train|dev|test)_")
-EXTENSIONS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
 
 
-def recognise(path: Path, *, tables_only: bool = False) -> str | None:
-    """Name the format of a file, or None; `tables_only` when column names were given, which only tables have."""
-    data = read_bytes(path)
-    if data.startswith(PARQUET_MAGIC):
-        return "parquet"
-    # A sample may end within a character; what matters here stands at the start.
-    sample = decode(data[:SAMPLE_BYTES], path)
-    lines = [line for _, line in numbered_lines(sample)][:SAMPLE_LINES]
-    if not tables_only:
-        corpus = _corpus(path, lines)
-        if corpus:
+def recognise_format(path: Path, reading: Reading, *, tables_only: bool = False) -> str | None:
+    """Return the name of a file's format, or None; `tables_only` if column names were given, which only tables have."""
+    with open_path(path, reading) as stream:
+        if stream.kind in (PARQUET, *SPREADSHEETS):
+            return stream.kind
+        if not stream.sample.strip():
+            raise DataError(f"a data file needs at least one row, {path} is empty")
+        # A sample may end within a character; what matters here stands at the start.
+        lines = stream.sample[:SAMPLE_BYTES].decode("utf-8", "replace").split("\n")
+        lines = [line.removesuffix("\r") for line in lines if line.strip()][:SAMPLE_LINES]
+        if not tables_only and (corpus := _corpus(path, lines)):
             return corpus
-    if lines[0].startswith("{"):
-        return "jsonl"
-    return EXTENSIONS.get(path.suffix.lower())
+        if lines[0].startswith("{"):
+            return JSONL
+        if stream.kind is not None and stream.kind != TEXT:
+            return stream.kind
+        return CSV if has_header(stream) else None
 
 
 def _corpus(path: Path, lines: Sequence[str]) -> str | None:

@@ -74,7 +74,7 @@ def _memberships(targets: Targets, groups: Sequence[str] | None) -> _Memberships
 
 
 def _wanted(counts: NDArray[np.int64], fraction: float) -> NDArray[np.float64]:
-    """How many rows of each class the second part should have: its share, but at least one in each part."""
+    """Return how many rows of each class the second part should have: its share, but at least one in each part."""
     share = fraction * counts
     return np.where(counts > 1, np.clip(share, 1, np.maximum(counts - 1, 1)), share)
 
@@ -82,7 +82,7 @@ def _wanted(counts: NDArray[np.int64], fraction: float) -> NDArray[np.float64]:
 def _distribute(
     memberships: _Memberships, wanted: NDArray[np.float64], size: int, rng: np.random.Generator
 ) -> NDArray[np.int8]:
-    """Take the rarest class first and give each of its rows to the part that needs the class most."""
+    """Assign rows, those of the rarest class first, each to the part that needs the class most."""
     rows = memberships.rows
     parts = [UNASSIGNED] * rows
     need = ((memberships.counts - wanted).tolist(), wanted.tolist())  # what each part still needs of each class
@@ -173,7 +173,7 @@ def _cheapest(
 def _cost_of_leaving(
     source: int, parts: NDArray[np.int8], memberships: _Memberships, wanted: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """For each row, by how much the squared deviations of its classes grow if it leaves the source part."""
+    """Return for each row by how much the squared deviations of its classes grow if it leaves the source part."""
     inside = parts[memberships.row] == source
     have = np.bincount(memberships.klass[inside], minlength=len(wanted))
     goal = wanted if source == SECOND else memberships.counts - wanted

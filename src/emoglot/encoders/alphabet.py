@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from emoglot.text import UNREAD
+from emoglot.text.normalise import UNREAD
 
-# As SentencePiece and WordPiece call what their vocabulary lacks; other tokenizers lack nothing.
+# Of SentencePiece and WordPiece; other tokenizers have no unknown token.
 _UNKNOWN_TOKENS = ("<unk>", "[UNK]")
 
 
 class Alphabet:
-    """Tells which characters a tokenizer, of the tokenizers library, does not know; each is looked up once."""
+    """Finds the characters that a tokenizer does not know; each is looked up once."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -21,7 +21,7 @@ class Alphabet:
         self._unknown: set[str] = set()
 
     def is_foreign(self, text: str) -> bool:
-        """Say whether more than half of a normalised text's letters are unknown, or all that is no white space."""
+        """Return whether more than half of the letters of a text, or all characters but white space, are unknown."""
         if self._unknown_id is None or not (unknown := self._unknown_in(text)):
             return False
         for sign in UNREAD:

@@ -1,4 +1,4 @@
-"""What an encoder is: text in, one vector per token out, each token knowing the characters it came from."""
+"""The protocol of encoders, and the tokens that they return."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Ragged:
-    """The tokens of several texts, one text after another."""
+    """The tokens of several texts, concatenated."""
 
     vectors: NDArray[np.float32]  # (tokens, dim)
-    spans: NDArray[np.int32]  # (tokens, 2): first and past-the-last character of the encoded text
-    splits: NDArray[np.int64]  # (texts + 1,): text i owns the tokens splits[i] to splits[i + 1]
+    spans: NDArray[np.int32]  # (tokens, 2): start and end in the encoded text
+    splits: NDArray[np.int64]  # (texts + 1,): text i has the tokens splits[i] to splits[i + 1]
 
     def __len__(self) -> int:
         return len(self.splits) - 1
 
     @classmethod
     def join(cls, parts: Sequence[Ragged], dim: int) -> Ragged:
-        """Put the texts of several parts behind one another."""
+        """Return the concatenated texts of several parts."""
         lengths = [np.diff(part.splits) for part in parts]
         return cls(
             np.concatenate([np.empty((0, dim), np.float32), *(part.vectors for part in parts)]),
@@ -34,16 +34,16 @@ class Ragged:
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Turns normalised text into token vectors; frozen, so the same text always gives the same vectors."""
+    """Maps normalised text to token vectors, always the same for the same text."""
 
     @property
     def name(self) -> str:
-        """What a user calls it: a model stores this to find its encoder again."""
+        """The name by which a model finds its encoder."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Changes whenever the vectors of any text could change."""
+        """A hash that changes whenever the vectors of any text could change."""
         ...
 
     @property
@@ -52,14 +52,14 @@ class Encoder(Protocol):
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Say how long each text is, for batching."""
+        """Return the number of tokens of each text, for batching."""
         ...
 
     def encode(self, texts: Sequence[str]) -> Ragged:
-        """Encode one batch; a text without tokens gets none."""
+        """Encode one batch; a text may have no tokens."""
         ...
 
 
 def splits_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Turn lengths into row splits."""
+    """Return the row splits of lengths."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])

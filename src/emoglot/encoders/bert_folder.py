@@ -1,4 +1,4 @@
-"""The folder of a BERT or XLM-RoBERTa that onnxruntime runs: in float32 the transformers library reads it as well."""
+"""The folder of a BERT or XLM-RoBERTa for onnxruntime; in float32 also for the transformers library."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from emoglot.encoders.onnx import LAYOUT, MODEL_FILE, TOKENIZER_FILE, Description
+from emoglot.encoders.description import LAYOUT, MODEL_FILE, TOKENIZER_FILE, EncoderDescription
 
 CONFIG_FILE, WEIGHTS_FILE, TOKENIZER_CONFIG_FILE = "config.json", "model.safetensors", "tokenizer_config.json"
-# Raise it when the graph changes: cached vectors of the old one are then left alone.
+# Increase it when the graph changes, so that cached vectors are not reused.
 _RECIPE_VERSION = 2
-# Checkpoints have more than the vectors of tokens depend on.
+# Weights on which token vectors do not depend.
 _UNUSED_PREFIX, _UNUSED_SUFFIX = "pooler.", "position_ids"
 
 
 def write_weights(tensors: Mapping[str, NDArray[Any]], folder: Path) -> None:
-    """Write the weights that token vectors depend on as float32, which both readers take."""
+    """Write the weights of token vectors as float32."""
     kept = {
         name: np.ascontiguousarray(array, dtype=np.float32)
         for name, array in tensors.items()
         if not name.startswith(_UNUSED_PREFIX) and not name.endswith(_UNUSED_SUFFIX)
     }
     save_file(kept, folder / WEIGHTS_FILE, metadata={"format": "pt"})
-    (folder / WEIGHTS_FILE).chmod(0o644)  # as readable as the files beside it
+    (folder / WEIGHTS_FILE).chmod(0o644)  # the same mode as the other files
 
 
 def finish_float32(folder: Path, name: str, max_tokens: int, extends: Sequence[str] = ()) -> None:
-    """Add graph and description to a transformers folder."""
+    """Add the graph and the description to a transformers folder."""
     from emoglot.encoders.bert_graph import compile_beside
 
     config = _read_config(folder)
@@ -43,21 +43,21 @@ def finish_float32(folder: Path, name: str, max_tokens: int, extends: Sequence[s
 
 
 def write_int8(source: Path, folder: Path, name: str, max_tokens: int, extends: Sequence[str] = ()) -> None:
-    """Write an int8 network, made of a transformers folder, to another folder."""
+    """Quantise a transformers folder to int8 and write it to another folder."""
     from emoglot.encoders.bert_graph import compile_int8
 
     config = _read_config(source)
     compile_int8(config, load_file(source / WEIGHTS_FILE), folder / MODEL_FILE)
     shutil.copy(source / TOKENIZER_CONFIG_FILE, folder)
     tokenizer = json.loads((source / TOKENIZER_FILE).read_text(encoding="utf-8"))
-    # Without the line and the indentation that every piece would have: half the size.
+    # Without indentation, which halves the size.
     compact = json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":"))
     (folder / TOKENIZER_FILE).write_text(compact, encoding="utf-8")
     _describe(folder, name, config, max_tokens, (MODEL_FILE, TOKENIZER_FILE), extends)
 
 
 def restore_float32(folder: Path, out: Path) -> None:
-    """Write a transformers folder of an int8 network, whose weights are then those that the bytes stand for."""
+    """Write a transformers folder with the dequantised weights of an int8 network."""
     from emoglot.encoders.bert_graph import read_int8
 
     config, weights = read_int8(folder / MODEL_FILE)
@@ -77,9 +77,9 @@ def _describe(
 ) -> None:
     from emoglot.encoders.bert_graph import INPUTS, OUTPUT
 
-    # Of what vectors depend on: weights in 4 bits and in full precision make two encoders.
+    # A hash of the files: weights from 4 bits and in full precision are two encoders.
     hashes = [hashlib.sha256((folder / file).read_bytes()).hexdigest() for file in files]
-    Description(
+    EncoderDescription(
         name=name,
         fingerprint=hashlib.sha256(" ".join([*hashes, str(_RECIPE_VERSION)]).encode()).hexdigest()[:32],
         dim=config["hidden_size"],

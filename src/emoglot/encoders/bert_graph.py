@@ -1,7 +1,7 @@
-"""Compiles a BERT or XLM-RoBERTa to an ONNX graph from its weights alone: no torch, no exporter.
+"""Compiles the weights of a BERT or XLM-RoBERTa to an ONNX graph, without torch.
 
-In float32 the graph reads its weights from the safetensors file beside it, which torch reads as well. In int8 it has
-weights of its own, and the activations of every token are quantised by themselves, so that the vectors of a text do not
+In float32 the graph refers to the weights in the safetensors file next to it, which torch reads as well. In int8 it
+contains its weights, and the activations of each token are quantised separately, so that the vectors of a text do not
 depend on the other texts of a batch.
 """
 
@@ -27,26 +27,26 @@ INPUTS = ("input_ids", "attention_mask")
 OUTPUT = "states"
 
 _COUNTS_FROM_PADDING = {"bert": False, "roberta": True, "xlm-roberta": True}
-_HIDDEN = -1e9  # added to the relevance of padding: its weight becomes exactly 0
+_HIDDEN = -1e9  # added to the logits of padding: its weight becomes exactly 0
 _WORDS = "embeddings.word_embeddings.weight"
 _POSITIONS = "embeddings.position_embeddings.weight"
 _TYPES = "embeddings.token_type_embeddings.weight"
 
 _ACTIVATION_LEVELS = 127
-_ACTIVATION_ZERO = 128  # of unsigned bytes, which CPUs multiply faster with signed ones than signed with signed
-# Seven bits, not eight: sums of two products then fit into the 16 bits that AVX2 has for them.
+_ACTIVATION_ZERO = 128  # CPUs multiply unsigned by signed bytes faster than signed by signed
+# Seven bits: the sum of two products then fits into the 16 bits of AVX2.
 _WEIGHT_LEVELS = 63
-_TABLE_LEVELS = 127  # vectors that are only looked up have all eight
+_TABLE_LEVELS = 127  # eight bits for vectors that are only looked up
 _LEAST_SCALE = 1e-12
 
-# How the constants of an int8 graph are named, after the weights that they are made of.
+# Parts of the names of constants in an int8 graph, after the names of the weights.
 _AND, _BYTES, _SCALES, _BIASES = " and ", " as bytes", " in steps of", " as they are"
 _PARAMETERS = ("embeddings.", "encoder.")
 _CONFIG_KEY = "config"
 
 
 def can_compile(config: Mapping[str, Any]) -> bool:
-    """Return whether a transformers config describes a network that is built here."""
+    """Return whether the network of a transformers config is supported."""
     usual = {"hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False}
     return config.get("model_type") in _COUNTS_FROM_PADDING and all(
         config.get(name, value) in (value, None) for name, value in usual.items()
@@ -54,14 +54,14 @@ def can_compile(config: Mapping[str, Any]) -> bool:
 
 
 def compile_beside(config: Mapping[str, Any], weights_file: Path, path: Path) -> None:
-    """Write a float32 graph that reads its weights from a safetensors file in the same folder."""
+    """Write a float32 graph that refers to the weights in a safetensors file of the same folder."""
     places = _tensor_places(weights_file)
     builder = _Float32Builder(config, places, weights_file.name)
     onnx.save(builder.build(), path)
 
 
 def compile_int8(config: Mapping[str, Any], weights: Weights, path: Path) -> None:
-    """Write a graph with int8 weights of its own; `read_int8` finds them again."""
+    """Write a graph with int8 weights, which `read_int8` reads."""
     model = _Int8Builder(config, weights).build()
     model.metadata_props.add(key=_CONFIG_KEY, value=json.dumps(dict(config), default=str))
     onnx.save(model, path)
@@ -73,7 +73,7 @@ def read_int8(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]
     config = {entry.key: entry.value for entry in model.metadata_props}.get(_CONFIG_KEY)
     if config is None:
         raise EncoderError(
-            f"{path} was not quantised by `emoglot encoders`: its weights can't be trained; take e5-small, a folder of "
+            f"{path} was not quantised by `emoglot encoders`: its weights can't be trained; use e5-small, a folder of "
             "the transformers library or a model of the hub"
         )
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
@@ -82,7 +82,7 @@ def read_int8(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]
         if name.endswith(_BYTES):
             names = name.removesuffix(_BYTES).split(_AND)
             scales = constants[name.removesuffix(_BYTES) + _SCALES].reshape(-1, 1)
-            rows = (array if names == [_WORDS] else array.T).astype(np.float32) * scales  # products want columns
+            rows = (array if names == [_WORDS] else array.T).astype(np.float32) * scales  # transposed for products
             weights |= dict(zip(names, np.split(rows, len(names)), strict=True))
         elif name.endswith(_BIASES):
             names = name.removesuffix(_BIASES).split(_AND)
@@ -93,7 +93,7 @@ def read_int8(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]
 
 
 class _BertBuilder(GraphBuilder, ABC):
-    """Builds the network; how weights are kept is left to the two classes below."""
+    """Builds the network; subclasses define how weights are stored."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
@@ -114,8 +114,8 @@ class _BertBuilder(GraphBuilder, ABC):
         """Append the rows of a table."""
 
     def build(self) -> Any:
-        """Append everything, and close the graph."""
-        # Tokens of all texts one below the other; only attention has to know which text a token is of.
+        """Append all nodes and return the model."""
+        # The tokens of all texts in one matrix; only attention depends on the text of a token.
         states = self.node("Reshape", self._embed(), self.integers(-1, self._dim))
         shape = self.node("Shape", INPUTS[0])
         apart = self.node("Concat", shape, self.integers(self._heads, self._dim // self._heads), axis=0)
@@ -168,15 +168,12 @@ class _BertBuilder(GraphBuilder, ABC):
 
     def _gelu(self, states: str) -> str:
         error = self.node("Erf", self.node("Div", states, self.constant(math.sqrt(2))))
-        return self.node(
-            "Mul",
-            self.node("Mul", states, self.node("Add", error, self.constant(1.0))),
-            self.constant(0.5),
-        )
+        doubled = self.node("Mul", states, self.node("Add", error, self.constant(1.0)))
+        return self.node("Mul", doubled, self.constant(0.5))
 
 
 class _Float32Builder(_BertBuilder):
-    """Refers to the weights where they lie in a safetensors file."""
+    """Refers to the weights in a safetensors file."""
 
     def __init__(self, config: Mapping[str, Any], places: Mapping[str, _Place], file: str) -> None:
         super().__init__(config)
@@ -193,7 +190,7 @@ class _Float32Builder(_BertBuilder):
         return name
 
     def linear_of(self, source: str, *layers: str) -> list[str]:
-        # onnxruntime turns constants around once, when it loads them.
+        # onnxruntime transposes constants once, on loading.
         return [
             self.node(
                 "Add",
@@ -208,7 +205,7 @@ class _Float32Builder(_BertBuilder):
 
 
 class _Int8Builder(_BertBuilder):
-    """Keeps weights as bytes with a scale for each row, and quantises activations token by token."""
+    """Stores weights as bytes with one scale per row, and quantises activations per token."""
 
     def __init__(self, config: Mapping[str, Any], weights: Weights) -> None:
         super().__init__(config)
@@ -233,7 +230,7 @@ class _Int8Builder(_BertBuilder):
             self.constant(bytes_.T, np.int8, name + _BYTES),
             self.constant(_ACTIVATION_ZERO, np.uint8),
         )
-        # One factor after the other: onnxruntime takes their product for one number for the whole batch.
+        # Two multiplications: onnxruntime would fuse their product into one scale for the whole batch.
         scaled = self.node("Mul", self.node("Cast", product, to=TensorProto.FLOAT), step)
         bias = np.concatenate([self._weights[f"{layer}.bias"] for layer in layers])
         biases = self.constant(bias, name=_AND.join(f"{layer}.bias" for layer in layers) + _BIASES)
@@ -250,12 +247,12 @@ class _Int8Builder(_BertBuilder):
 
 
 def _first_position(config: Mapping[str, Any]) -> int:
-    """Return the position of the first token: XLM-R counts from the id of its padding."""
+    """Return the position of the first token: XLM-R counts from the padding id."""
     return int(config.get("pad_token_id", 1)) + 1 if _COUNTS_FROM_PADDING[config["model_type"]] else 0
 
 
 def quantise_rows(matrix: NDArray[np.float32], levels: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return the bytes of a matrix and the scale of each of its rows."""
+    """Return a matrix as bytes with the scale of each row."""
     scales = np.maximum(np.abs(matrix).max(axis=1) / levels, _LEAST_SCALE).astype(np.float32)
     return np.rint(matrix / scales[:, None]).astype(np.int8), scales
 
@@ -264,7 +261,7 @@ _Place = tuple[list[int], int, int]  # shape, first byte, bytes
 
 
 def _tensor_places(file: Path) -> dict[str, _Place]:
-    """Read where the tensors of a safetensors file lie; all are float32."""
+    """Return the places of the float32 tensors in a safetensors file."""
     with file.open("rb") as opened:
         (length,) = struct.unpack("<Q", opened.read(8))
         header = json.loads(opened.read(length))

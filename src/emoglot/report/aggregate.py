@@ -1,4 +1,4 @@
-"""Counts of a scored file, made by polars in streams, and the shares they come to."""
+"""Counts and shares of a scored file, computed by polars in a stream."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from emoglot.report.source import (
     LANGUAGE,
     SENTIMENT,
     TIME,
-    Scored,
+    ScoredFile,
 )
 from emoglot.report.times import Span, Unit, day_name, find_span, name_of
 
 SHOWN_GROUPS = 12
 OTHERS = "(others)"
 MISSING = "(none)"
-MOST_GROUPS = 100_000  # different values of a group, so that counting them has a bound
+MOST_GROUPS = 100_000  # distinct values of a group, which bounds memory
 _MOST_LANGUAGES = 1000
 _MOST_SENTIMENTS = 12
 _DIFFERENT = {GROUP: MOST_GROUPS, LANGUAGE: _MOST_LANGUAGES, SENTIMENT: _MOST_SENTIMENTS}
-_SLACK = 1.1  # the number of different values is an estimate
+_SLACK = 1.1  # the number of distinct values is an estimate
 _TEXTS, _NONE, _KEY = "texts", "none", "key"
 
 
 @dataclass(frozen=True)
 class Share:
-    """How many of the texts have something, and the 95 % interval of their share."""
+    """A number of texts, and its share of all texts with the 95 % interval."""
 
     count: int
     total: int
@@ -52,8 +52,8 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """Texts that belong together: the share of each label among them, and of no label at all."""
+class GroupShares:
+    """A group of texts: the share of each label, and of texts without any label."""
 
     name: str
     texts: int
@@ -63,19 +63,19 @@ class Cell:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Shares over time; `outside` counts readable texts whose time is missing, unreadable or far off."""
+    """Shares over time; `outside` counts readable texts whose time is missing, invalid or an outlier."""
 
     unit: str
     first: str
     last: str
-    points: tuple[Cell | None, ...]  # None where there are no texts
+    points: tuple[GroupShares | None, ...]  # None where there are no texts
     names: tuple[str, ...]
     outside: int
 
 
 @dataclass(frozen=True)
 class Count:
-    """A value, such as a language, and how many readable texts have it."""
+    """A value, such as a language, with its number of readable texts."""
 
     name: str
     texts: int
@@ -83,7 +83,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Rows:
-    """What became of the rows of a file."""
+    """The numbers of rows of a file."""
 
     total: int
     unscored: int
@@ -92,7 +92,7 @@ class Rows:
 
     @property
     def readable(self) -> int:
-        """The number of rows that shares are about."""
+        """The number of rows on which shares are based."""
         return self.total - self.unscored - self.unreadable
 
 
@@ -102,17 +102,17 @@ class Summary:
 
     labels: tuple[str, ...]
     rows: Rows
-    overall: Cell
+    overall: GroupShares
     timeline: Timeline | None
-    groups: tuple[Cell, ...]
+    groups: tuple[GroupShares, ...]
     group_values: int
     languages: tuple[Count, ...]
     sentiments: tuple[tuple[str, Share], ...]
     clusters: int
 
 
-def summarise(scored: Scored) -> Summary:
-    """Count rows in three passes over the file: what there is, which values are frequent, which labels they have."""
+def summarise(scored: ScoredFile) -> Summary:
+    """Summarise a file in three passes: totals, frequent values, labels."""
     totals, days = _survey(scored)
     rows = Rows(*(int(totals[name]) for name in ("rows", "unscored", "unreadable", "truncated")))
     values = _count_values(scored, totals)
@@ -138,8 +138,8 @@ def summarise(scored: Scored) -> Summary:
     )
 
 
-def _survey(scored: Scored) -> tuple[dict[str, Any], pl.DataFrame | None]:
-    """Count rows and days, and estimate how many different values the other columns have."""
+def _survey(scored: ScoredFile) -> tuple[dict[str, Any], pl.DataFrame | None]:
+    """Return counts of rows and of days, with estimated numbers of distinct values of the other columns."""
     frame = scored.frame
     totals = frame.select(
         pl.len().alias("rows"),
@@ -156,8 +156,8 @@ def _survey(scored: Scored) -> tuple[dict[str, Any], pl.DataFrame | None]:
     return tables[0].row(0, named=True), tables[1] if len(tables) > 1 else None
 
 
-def _count_values(scored: Scored, totals: dict[str, Any]) -> dict[str, pl.DataFrame]:
-    """Count the values of columns that have few enough different ones; a group that has too many is an error."""
+def _count_values(scored: ScoredFile, totals: dict[str, Any]) -> dict[str, pl.DataFrame]:
+    """Count the values of columns; raise DataError if the column to group by has too many distinct ones."""
     if GROUP in scored.columns and totals[GROUP] > _SLACK * MOST_GROUPS:
         raise DataError(
             f"a column to group by has at most {MOST_GROUPS:,} different values, got about {totals[GROUP]:,}: "
@@ -168,7 +168,7 @@ def _count_values(scored: Scored, totals: dict[str, Any]) -> dict[str, pl.DataFr
     return dict(zip(keys, pl.collect_all(queries, engine="streaming"), strict=True)) if keys else {}
 
 
-def _values(scored: Scored, key: str) -> pl.LazyFrame:
+def _values(scored: ScoredFile, key: str) -> pl.LazyFrame:
     columns = [_KEY] + ([CLUSTER] if CLUSTER in scored.columns and key == SENTIMENT else [])
     readable = scored.frame.filter(pl.col(IS_READABLE)).with_columns(pl.col(key).fill_null(MISSING).alias(_KEY))
     return readable.group_by(columns).agg(pl.len().alias(_TEXTS))
@@ -182,7 +182,7 @@ def _ranked(values: pl.DataFrame | None) -> list[tuple[str, int]]:
 
 def _top(values: pl.DataFrame | None) -> list[tuple[str, int]]:
     ranked = _ranked(values)
-    # "others" that are one group would hide its name for nothing.
+    # A single group is shown by its name, not as "others".
     return ranked if len(ranked) == SHOWN_GROUPS + 1 else ranked[:SHOWN_GROUPS]
 
 
@@ -195,8 +195,8 @@ def _bucket(span: Span, unit: Unit) -> pl.Expr:
     return pl.when(span.contains(pl.col(TIME))).then(pl.col(TIME).dt.truncate(unit.every))
 
 
-def _cells(scored: Scored, key: pl.Expr) -> pl.LazyFrame:
-    """Count, for each key and cluster, the readable texts, those with each label and those with none."""
+def _cells(scored: ScoredFile, key: pl.Expr) -> pl.LazyFrame:
+    """Return per key and cluster the numbers of readable texts, of texts with each label and with none."""
     names = scored.given()
     none = (~pl.any_horizontal(names)).sum().alias(_NONE)
     keys = [key.alias(_KEY), pl.col(CLUSTER) if CLUSTER in scored.columns else pl.lit(0, pl.UInt32).alias(CLUSTER)]
@@ -204,8 +204,8 @@ def _cells(scored: Scored, key: pl.Expr) -> pl.LazyFrame:
     return scored.frame.filter(pl.col(IS_READABLE)).group_by(keys).agg(pl.len().alias(_TEXTS), *counts, none)
 
 
-def _shares(table: pl.DataFrame, keys: Sequence[Any], names: Sequence[str]) -> list[Cell]:
-    """Turn counts into a cell for each key, in their order."""
+def _shares(table: pl.DataFrame, keys: Sequence[Any], names: Sequence[str]) -> list[GroupShares]:
+    """Return a cell for each key, from counts."""
     place = {key: index for index, key in enumerate(keys)}
     table = table.filter(pl.col(_KEY).is_in(list(keys))).sort(CLUSTER)
     clusters = table[CLUSTER].unique().sort()
@@ -219,7 +219,7 @@ def _shares(table: pl.DataFrame, keys: Sequence[Any], names: Sequence[str]) -> l
     return _cells_of(counts, totals, names)
 
 
-def _cells_of(counts: NDArray[np.int64], totals: NDArray[np.int64], names: Sequence[str]) -> list[Cell]:
+def _cells_of(counts: NDArray[np.int64], totals: NDArray[np.int64], names: Sequence[str]) -> list[GroupShares]:
     low, high = share_bounds(counts, totals)
     summed, texts = counts.sum(axis=0), totals.sum(axis=0)
     cells = []
@@ -227,11 +227,11 @@ def _cells_of(counts: NDArray[np.int64], totals: NDArray[np.int64], names: Seque
         total = int(texts[index])
         bounds = zip(summed[index].tolist(), low[index].tolist(), high[index].tolist(), strict=True)
         shares = tuple(Share(count, total, least, most) for count, least, most in bounds)
-        cells.append(Cell(name, total, shares[:-1], shares[-1]))
+        cells.append(GroupShares(name, total, shares[:-1], shares[-1]))
     return cells
 
 
-def _groups(table: pl.DataFrame, groups: Sequence[tuple[str, int]]) -> tuple[Cell, ...]:
+def _groups(table: pl.DataFrame, groups: Sequence[tuple[str, int]]) -> tuple[GroupShares, ...]:
     names = [*(name for name, _ in groups), OTHERS]
     return tuple(cell for cell in _shares(table, names, names) if cell.texts)
 
@@ -247,7 +247,7 @@ def _timeline(table: pl.DataFrame, span: Span, unit: Unit, rows: Rows) -> Timeli
 
 
 def _sentiments(values: pl.DataFrame | None) -> tuple[tuple[str, Share], ...]:
-    """Return the shares of sentiments, the largest first."""
+    """Return the shares of sentiments in descending order."""
     if values is None or values.is_empty():
         return ()
     if CLUSTER not in values.columns:

@@ -1,4 +1,4 @@
-"""Charts as inline SVG: bars, lines and dots, each with its interval, a title and a description for screen readers."""
+"""Charts as inline SVG: bars, lines and dots with intervals, titles and descriptions for screen readers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from math import ceil, floor, log10
 
 from emoglot.labels import SEMEVAL_LABELS
-from emoglot.report.aggregate import Cell, Share, Timeline
+from emoglot.report.aggregate import GroupShares, Share, Timeline
 
 OTHER = "c-other"
 _COLOURED = frozenset((*SEMEVAL_LABELS, "positive", "negative"))
@@ -17,13 +17,13 @@ _MOST_TICKS = 5
 _BAR_ROW, _BAR_HEIGHT = 44, 14
 _LINE_WIDTH, _LINE_HEIGHT = 300, 140
 _DOT_WIDTH, _DOT_ROW, _DOT_NAMES = 300, 21, 108
-_SHOWN_NAME = 16  # characters of a group beside its dot
+_SHOWN_NAME = 16  # characters of the name of a group
 _MOST_DOTS_ON_LINE = 31
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: what it stands for, its share and the class of its colour."""
+    """A bar: its name, share and CSS class."""
 
     name: str
     share: Share
@@ -31,7 +31,7 @@ class Bar:
 
 
 def percent(value: float) -> str:
-    """Return a share as people write it, with a digit after the point where it is small."""
+    """Return a share in percent, with one digit after the point."""
     shown = 100 * value
     if 0 < shown < 0.05:
         return "< 0.1 %"
@@ -45,12 +45,12 @@ def interval(share: Share) -> str:
 
 
 def colour_of(label: str) -> str:
-    """Return the class that colours a label or a sentiment."""
+    """Return the CSS class of a label or a sentiment."""
     return f"c-{label}" if label in _COLOURED else OTHER
 
 
 def nice_top(highest: float) -> tuple[float, float]:
-    """Return a round end of an axis that holds the highest share, and the step between its ticks."""
+    """Return a round end of an axis for the highest share, and the step between its ticks."""
     highest = min(max(highest, 0.001), 1.0)
     size: float = 10 ** floor(log10(highest / _MOST_TICKS))
     step = next(size * factor for factor in _STEPS if size * factor * _MOST_TICKS >= highest * 0.9999)
@@ -75,7 +75,7 @@ def _svg(name: str, size: str, title: str, description: str, content: Sequence[s
 
 
 def bars(title: str, rows: Sequence[Bar]) -> str:
-    """Draw horizontal bars with whiskers; widths are in percent, so that text keeps its size on a small screen."""
+    """Draw horizontal bars with whiskers; widths are in percent, so that text keeps its size on small screens."""
     top, step = nice_top(max((row.share.high for row in rows), default=0.0))
     height = _BAR_ROW * len(rows)
     parts = []
@@ -107,10 +107,10 @@ def _bar(row: Bar, top: float, y: int) -> list[str]:
 
 
 def line(label: str, index: int, timeline: Timeline) -> str:
-    """Draw the share of a label over time with a band for its intervals; where there are no texts, there is a gap."""
+    """Draw the share of a label over time with a band of intervals, and gaps where there are no texts."""
     shares = [cell.shares[index] if cell else None for cell in timeline.points]
     known = [share for share in shares if share]
-    # Intervals of points with few texts may reach far up; the line must still be seen to move.
+    # Wide intervals of points with few texts must not flatten the line.
     highest = max(share.value for share in known)
     top, step = nice_top(min(max(share.high for share in known), max(2 * highest, 0.01)))
     left, right, upper, lower = 40.0, _LINE_WIDTH - 8.0, 10.0, _LINE_HEIGHT - 24.0
@@ -138,7 +138,7 @@ def line(label: str, index: int, timeline: Timeline) -> str:
 
 
 def _curve(path: Sequence[tuple[float, float, float, float]], colour: str, *, with_points: bool) -> list[str]:
-    """Draw a line in its band through places (x, and y of the low end, the share and the high end)."""
+    """Draw a line with its band through points (x, and y of low end, share and high end)."""
     edges = [f"{x:.1f},{high:.1f}" for x, _, _, high in path] + [f"{x:.1f},{low:.1f}" for x, low, _, _ in path[::-1]]
     middle = " ".join(f"{x:.1f},{y:.1f}" for x, _, y, _ in path)
     parts = [f'<polygon class="band {colour}" points="{" ".join(edges)}"/><polyline class="line" points="{middle}"/>']
@@ -148,7 +148,7 @@ def _curve(path: Sequence[tuple[float, float, float, float]], colour: str, *, wi
 
 
 def _runs(shares: Sequence[Share | None]) -> list[list[tuple[int, Share]]]:
-    """Split points at the gaps."""
+    """Split points at gaps."""
     runs: list[list[tuple[int, Share]]] = [[]]
     for place, share in enumerate(shares):
         if share is None:
@@ -165,8 +165,8 @@ def _told_over_time(shares: Sequence[Share | None], names: Sequence[str]) -> str
     return f"{ends}; highest {percent(highest[0])} in {highest[1]}, lowest {percent(lowest[0])} in {lowest[1]}"
 
 
-def dots(label: str, index: int, groups: Sequence[Cell], overall: Share) -> str:
-    """Draw a dot with a whisker for each group, and a line for the share in all texts."""
+def dots(label: str, index: int, groups: Sequence[GroupShares], overall: Share) -> str:
+    """Draw a dot with a whisker for each group, and a line at the share in all texts."""
     shares = [group.shares[index] for group in groups]
     highest = max([overall.value, *(share.value for share in shares)])
     top, step = nice_top(min(max(share.high for share in shares), max(2 * highest, 0.01)))

@@ -1,4 +1,4 @@
-"""What is known of the model: its name, the labels it gives and how well it reads each language."""
+"""The model of a report: its name, labels and measured quality per language."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from emoglot.encoders import EMBEDDED_MODEL
+from emoglot.encoders.registry import BUNDLED_MODEL
 from emoglot.errors import ModelError
-from emoglot.languages import Language, list_languages
-from emoglot.persist import read_thresholds
+from emoglot.evaluation.evidence import Language, list_languages
+from emoglot.inference.folder import read_thresholds
 
-GOOD, FAIR = 0.6, 0.45  # macro-F1 from which we call a language good or fair
+GOOD, FAIR = 0.6, 0.45  # least macro-F1 of a good or fair language
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A model as far as a report needs it; `languages` is empty where nobody has measured them."""
+    """What a report needs of a model; `languages` is empty if they were not measured."""
 
     name: str
     labels: tuple[str, ...]
-    never_given: tuple[str, ...]  # while the language of a text is not named
+    never_given: tuple[str, ...]  # unless the language of a text is given
     languages: tuple[Language, ...]
 
 
 def read_evidence(model: Path | None) -> Evidence:
-    """Read what is known of a model; by default, the one in the package."""
-    folder = model or EMBEDDED_MODEL
+    """Read the evidence of a model, by default of the one in the package."""
+    folder = model or BUNDLED_MODEL
     thresholds = read_thresholds(folder)
     try:
         languages = tuple(list_languages(folder))
@@ -44,14 +44,14 @@ def read_evidence(model: Path | None) -> Evidence:
 
 
 def find_language(code: str, languages: Sequence[Language]) -> Language | None:
-    """Return what was measured of a language, or of the one that it is a variety of: pt for pt-BR."""
+    """Return the measurements of a language, or of the broader one: pt for pt-BR."""
     by_code = {language.code.lower(): language for language in languages}
     wanted = code.lower().replace("_", "-")
     return by_code.get(wanted) or by_code.get(wanted.partition("-")[0])
 
 
 def verdict(language: Language | None) -> str:
-    """Say in plain words how far labels in a language can be trusted."""
+    """Return in plain words how reliable labels in a language are."""
     if language is None:
         return "not measured: do not rely on it"
     if language.weak:

@@ -1,4 +1,4 @@
-"""How far a share could be another in another sample of texts: the bootstrap, on counts alone."""
+"""Bootstrap intervals of shares, computed from counts."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 RESAMPLES = 2000
 _SEED = 0
 _MIDDLE = (0.025, 0.975)
-_RULE_OF_THREE = 3.0  # none in n texts: with 95 % confidence the share is below 3/n
+_RULE_OF_THREE = 3.0  # none in n texts or clusters: with 95 % confidence the share is below 3/n
 
 Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def share_bounds(counts: NDArray[np.int64], totals: NDArray[np.int64]) -> Bounds:
-    """Return the middle 95 % of the shares of each cell and label when texts are drawn anew.
+    """Return the middle 95 % of the resampled shares of each cell and label.
 
     `counts` (clusters, cells, labels) and `totals` (clusters, cells) are numbers of texts. With one cluster, texts are
-    drawn one by one, with several, whole clusters are: each is there as often as a Poisson variable of mean 1 says.
+    resampled; with several, whole clusters are, with counts from a Poisson distribution of mean 1.
     """
     rng = np.random.default_rng(_SEED)
     pairs = [
@@ -31,27 +31,29 @@ def share_bounds(counts: NDArray[np.int64], totals: NDArray[np.int64]) -> Bounds
 
 
 def _binomial(counts: NDArray[np.int64], total: int, rng: np.random.Generator) -> Bounds:
-    """Draw texts anew: how many of n draws carry a label is binomial, so that the texts themselves are not needed."""
+    """Resample texts: the number with a label is binomial, so counts are enough."""
     if total == 0:
         return np.zeros(len(counts)), np.ones(len(counts))
-    drawn = rng.binomial(total, counts / total, size=(RESAMPLES, len(counts))) / total
-    return _widened(np.quantile(drawn, _MIDDLE, axis=0), counts, total)
+    shares = counts / total
+    drawn = rng.binomial(total, shares, size=(RESAMPLES, len(counts))) / total
+    return _widened(np.quantile(drawn, _MIDDLE, axis=0), shares, total)
 
 
 def _poisson(counts: NDArray[np.int64], totals: NDArray[np.int64], rng: np.random.Generator) -> Bounds:
-    """Draw clusters anew."""
+    """Resample clusters."""
     present = totals > 0
-    total, summed = int(totals.sum()), counts.sum(axis=0)
-    if not present.any():
+    clusters = int(present.sum())
+    if clusters < 2:  # one says nothing of how clusters differ
         return np.zeros(counts.shape[1]), np.ones(counts.shape[1])
-    weights = rng.poisson(1.0, size=(RESAMPLES, int(present.sum()))).astype(np.float64)
+    weights = rng.poisson(1.0, size=(RESAMPLES, clusters)).astype(np.float64)
     sizes = weights @ totals[present]
-    kept = sizes > 0  # with few clusters, a draw may have none of them
+    kept = sizes > 0  # with few clusters, a resample may be empty
     drawn = (weights @ counts[present])[kept] / sizes[kept, None]
-    return _widened(np.quantile(drawn, _MIDDLE, axis=0), summed, total)
+    shares = counts.sum(axis=0) / totals.sum()
+    return _widened(np.quantile(drawn, _MIDDLE, axis=0), shares, clusters)
 
 
-def _widened(bounds: NDArray[np.float64], counts: NDArray[np.int64], total: int) -> Bounds:
-    """Allow for what no draw can show: a share of 0 or 1 would have no interval at all."""
-    reach = min(1.0, _RULE_OF_THREE / total)
-    return np.where(counts == total, 1 - reach, bounds[0]), np.where(counts == 0, reach, bounds[1])
+def _widened(bounds: NDArray[np.float64], shares: NDArray[np.float64], drawn: int) -> Bounds:
+    """Widen the intervals of shares of 0 and 1, which resampling `drawn` texts or clusters leaves empty."""
+    reach = min(1.0, _RULE_OF_THREE / drawn)
+    return np.where(shares == 1, 1 - reach, bounds[0]), np.where(shares == 0, reach, bounds[1])

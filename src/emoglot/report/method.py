@@ -1,4 +1,4 @@
-"""The last sections of a report: how well the model reads these languages, which rows are missing, how it was made."""
+"""The last sections of a report: quality per language, rows left out, method."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from emoglot.report.aggregate import Summary
 from emoglot.report.evidence import find_language, verdict
 from emoglot.report.intervals import RESAMPLES
 from emoglot.report.options import Options
-from emoglot.report.parts import Section, definitions, number, paragraph, table
+from emoglot.report.parts import Section, definitions, paragraph, table, thousands
 from emoglot.report.sections import Report
 from emoglot.report.source import CLUSTERS
 
 _SHOWN_LANGUAGES = 30
 _MEANING = (
-    "Macro-F1 compares the model's labels with those of people, on texts that it has not learnt from: 0 is no match, "
+    "Macro-F1 compares the model's labels with those of people, on texts that it was not trained on: 0 is no match, "
     "100 a perfect one, and all emotions count the same. κ compares its labels of translations with its labels of the "
     "English original: 0 is chance, 1 full agreement. A model that makes the same mistakes everywhere still shows "
-    "whether a share rises or falls. Read a text yourself before you quote what the model says of it."
+    "whether a share rises or falls. Read a text yourself before you quote its labels."
 )
 _INDEPENDENT = (
-    "Texts are taken to be independent of one another. Where one author wrote many of them, the intervals are too "
-    "narrow; the option --cluster names the column of authors."
+    "Texts are assumed to be independent. If one author wrote many of them, the intervals are too narrow; the option "
+    "--cluster names the column of authors."
 )
 
 
 def languages(report: Report) -> Section:
-    """Show the languages found, and how well the model reads them."""
+    """Return the section on the languages of the file and the quality of the model in them."""
     evidence = report.evidence
     if set(report.summary.labels) != set(evidence.labels):
         told = f"The emotions in the file are not those of {evidence.name}, whose measured quality does not apply here."
         content = paragraph(f"{told} The option --model names the model that scored the file.", "warning")
     elif not evidence.languages:
-        told = f"Nobody has measured how well {evidence.name} reads any language."
+        told = f"The quality of {evidence.name} was not measured in any language."
         content = paragraph(f"{told} Read some texts yourself before you rely on shares.", "warning")
     else:
         listed = _languages_found(report) if report.summary.languages else _languages_known(report)
@@ -51,7 +51,7 @@ def _languages_found(report: Report) -> str:
         rows.append(
             (
                 f"{language.name} ({count.name})" if language else count.name,
-                number(count.texts),
+                thousands(count.texts),
                 charts.percent(count.texts / total),
                 "–" if language is None or language.macro_f1 is None else f"{100 * language.macro_f1:.0f}",
                 "–" if language is None or language.agreement is None else f"{language.agreement:.2f}",
@@ -74,32 +74,32 @@ def _languages_known(report: Report) -> str:
     measured = sorted(language.macro_f1 for language in known if language.macro_f1 is not None)
     middle = f"{100 * measured[len(measured) // 2]:.0f}" if measured else "unknown"
     return paragraph(
-        "The file does not say which language its texts are in: it has no column language. The model reads "
+        "The file has no language column, so the languages of its texts are not known. The model reads "
         f"{len(known)} languages, {sum(language.weak for language in known)} of them badly. {len(measured)} were "
         f"compared with people, with a median macro-F1 of {middle}. The command emoglot languages lists them all."
     )
 
 
 def rows(report: Report) -> Section:
-    """Show what became of the rows of the file."""
+    """Return the section on the rows of the file."""
     counts = report.summary.rows
     lines = [
-        ("in the file", number(counts.total)),
-        ("without scores, since the text is missing or could not be scored: left out", number(counts.unscored)),
-        ("empty, or in letters that the model does not know: left out", number(counts.unreadable)),
-        ("counted", number(counts.readable)),
-        ("counted, though only the beginning of the text was read", number(counts.truncated)),
+        ("in the file", thousands(counts.total)),
+        ("without scores, since the text is missing or could not be scored: left out", thousands(counts.unscored)),
+        ("empty, or in letters that the model does not know: left out", thousands(counts.unreadable)),
+        ("counted", thousands(counts.readable)),
+        ("counted, though only the beginning of the text was read", thousands(counts.truncated)),
     ]
     values = table("Rows of the file", ("rows", "number"), lines, frozenset({1}))
     return Section("rows", "Rows", "Rows that were left out", values)
 
 
 def how_it_was_made(report: Report, made_on: date) -> Section:
-    """Show what is needed to make the page again."""
+    """Return the section on how to reproduce the page."""
     summary = report.summary
     pairs = [
         ("File", report.file.name),
-        ("Rows", number(summary.rows.total)),
+        ("Rows", thousands(summary.rows.total)),
         ("Dates", f"{summary.timeline.first} to {summary.timeline.last}" if summary.timeline else "not used"),
         ("Model", f"{report.evidence.name}, as named for this report; the file itself does not record it"),
         ("Emotions", ", ".join(summary.labels)),
@@ -117,22 +117,22 @@ def _told_options(options: Options) -> str:
         ("--cluster", options.cluster),
         ("--language-column", options.language),
         ("--prefix", options.prefix),
-        ("--text-column", options.text if options.with_texts and options.text != Options.text else None),
+        ("--text-column", options.text if options.with_texts else None),
         ("--no-texts", None if options.with_texts else ""),
     )
     return " ".join(f"{name} {value}".strip() for name, value in given if value is not None) or "none"
 
 
 def _told_intervals(summary: Summary) -> str:
-    none = "Where no text carries an emotion, the upper end is 3 divided by the number of texts."
-    if summary.clusters:
+    if summary.clusters > 1:
         return (
-            f"Bootstrap over {number(summary.clusters)} clusters, into which the values of --cluster are hashed (at "
-            f"most {CLUSTERS:,}). In each of {RESAMPLES:,} draws a cluster is there as often as a Poisson variable of "
-            f"mean 1 says; the interval is the middle 95 % of the shares. {none}"
+            f"Bootstrap over {thousands(summary.clusters)} clusters, into which the values of --cluster are hashed (at "
+            f"most {CLUSTERS:,}): {RESAMPLES:,} resamples, in which the count of a cluster has a Poisson distribution "
+            "of mean 1; the interval is the middle 95 % of the shares. Where no text carries an emotion, the upper end "
+            "is 3 divided by the number of clusters; texts of a single cluster have an interval from 0 to 100 %."
         )
     return (
-        f"Bootstrap: {RESAMPLES:,} draws of as many texts with replacement; the interval is the middle 95 % of the "
-        "shares. How many texts of a draw carry an emotion is a binomial variable, so that counts suffice for it. "
-        f"{none} {_INDEPENDENT}"
+        f"Bootstrap: {RESAMPLES:,} resamples of as many texts with replacement; the interval is the middle 95 % of the "
+        "shares. Where no text carries an emotion, the upper end is 3 divided by the number of texts. "
+        f"{_INDEPENDENT}"
     )

@@ -1,4 +1,4 @@
-"""What a report is asked to show, and which columns of the file it takes for it."""
+"""The options of a report."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Options:
-    """Columns and choices of one report; a column that is None is looked for, or left out.
+    """The columns and choices of a report; a column that is None is found by its usual name, or not used.
 
-    `cluster` names what makes rows depend on one another, such as an author: intervals then allow for it.
-    `prefix` is that of `emoglot score --prefix`; None finds it.
+    `cluster` is a column whose rows depend on one another, such as the author; intervals account for it. `prefix` is
+    that of `emoglot score --prefix`; None finds it.
     """
 
-    text: str = "text"
+    text: str | None = None
     time: str | None = None
     group: str | None = None
     cluster: str | None = None

@@ -1,4 +1,4 @@
-"""The page: sections put together into one HTML file that needs nothing else."""
+"""The page: all sections in one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emoglot.report import method, sections
 from emoglot.report.parts import Section
 from emoglot.report.sections import Report
 
-# No script, no font, no picture from anywhere: even markup that slipped through could do nothing.
+# No scripts, fonts or images: unescaped markup could do no harm.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _SECTIONS = (
     sections.shares,
@@ -25,7 +25,7 @@ _SECTIONS = (
 )
 
 
-def render(report: Report, made_on: date) -> str:
+def render_page(report: Report, made_on: date) -> str:
     """Return the page."""
     found = [section for make in _SECTIONS if (section := make(report))]
     found.append(method.how_it_was_made(report, made_on))

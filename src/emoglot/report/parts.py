@@ -1,4 +1,4 @@
-"""Pieces of HTML that sections are made of; every text that comes from outside is escaped here."""
+"""HTML elements of sections; all text from files is escaped here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: where links lead, what it is called in them and above it, and its HTML."""
+    """A section of the page: its anchor, its name in links, its title and its HTML."""
 
     id: str
     short: str
@@ -22,19 +22,19 @@ class Section:
     content: str
 
 
-def number(value: int) -> str:
-    """Return a number with separators of thousands."""
+def thousands(value: int) -> str:
+    """Return a number with thousands separators."""
     return f"{value:,}"
 
 
 def paragraph(text: str, name: str = "") -> str:
-    """Return a paragraph of plain text, in which no line begins with a percent sign."""
+    """Return a paragraph of plain text, without line breaks before percent signs."""
     attribute = f' class="{name}"' if name else ""
     return f"<p{attribute}>{escape(text.replace(' %', NO_BREAK + '%'))}</p>"
 
 
 def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], numbers: frozenset[int]) -> str:
-    """Return a table that can be scrolled by keyboard; `numbers` are the columns to align right."""
+    """Return a table that can be scrolled by keyboard; `numbers` are the right-aligned columns."""
     heads = "".join(
         f'<th scope="col"{_number(index, numbers)}>{escape(name)}</th>' for index, name in enumerate(header)
     )
@@ -54,22 +54,22 @@ def _number(index: int, numbers: frozenset[int]) -> str:
 
 
 def folded(summary: str, content: str) -> str:
-    """Return content behind a line that opens it."""
+    """Return collapsed content with a summary line."""
     return f"<details><summary>{escape(summary)}</summary>{content}</details>"
 
 
 def captioned(label: str, colour: str, chart: str) -> str:
-    """Return a small chart under the name of its label."""
+    """Return a small chart with the name of its label."""
     return f'<figure class="chart"><figcaption>{_swatch(colour)}{escape(label)}</figcaption>{chart}</figure>'
 
 
 def card(label: str, colour: str, content: str) -> str:
-    """Return content under the name of its label."""
+    """Return content with the name of its label."""
     return f'<div class="card"><h3>{_swatch(colour)}{escape(label)}</h3>{content}</div>'
 
 
 def cards(content: Sequence[str]) -> str:
-    """Return cards or small charts beside one another, as many as there is room for."""
+    """Return cards or small charts in a grid."""
     return f'<div class="grid-of">{"".join(content)}</div>'
 
 
@@ -78,12 +78,12 @@ def _swatch(colour: str) -> str:
 
 
 def language_attribute(code: str | None) -> str:
-    """Return the attribute that tells a screen reader the language, if the code is one."""
+    """Return the lang attribute for screen readers, if the code is valid."""
     return f' lang="{code}"' if code and _LANGUAGE_TAG.fullmatch(code) else ""
 
 
 def shortened(text: str) -> str:
-    """Return a text, or its beginning up to a space where it is long."""
+    """Return a text, truncated at a space if it is long."""
     text = re.sub(r"\s*\n\s*", "\n", text.strip())
     if len(text) <= _SHOWN_CHARACTERS:
         return text
@@ -92,5 +92,5 @@ def shortened(text: str) -> str:
 
 
 def definitions(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return a list of names and what they stand for."""
+    """Return a definition list."""
     return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{escape(value)}</dd>' for name, value in pairs)}</dl>"

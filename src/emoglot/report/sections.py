@@ -1,4 +1,4 @@
-"""The sections of a report that show results, each a function; None where there is nothing to show."""
+"""The sections of a report with results, each a function that returns None if there is nothing to show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from emoglot.report import charts
-from emoglot.report.aggregate import Cell, Share, Summary
+from emoglot.report.aggregate import GroupShares, Share, Summary
 from emoglot.report.evidence import Evidence
 from emoglot.report.options import Options
 from emoglot.report.parts import (
@@ -18,10 +18,10 @@ from emoglot.report.parts import (
     cards,
     folded,
     language_attribute,
-    number,
     paragraph,
     shortened,
     table,
+    thousands,
 )
 from emoglot.report.texts import Example, Texts
 from emoglot.report.words import LEAST_Z, Word, WordCounts, standing_out
@@ -32,16 +32,16 @@ _WHAT_SHARES_ARE = (
     "after the share are its 95 % interval."
 )
 _WHAT_INTERVALS_ARE = (
-    "An interval says how much a share would vary between samples of texts like these. It does not include the "
+    "An interval shows how much a share would vary between samples of texts like these. It does not include the "
     "mistakes of the model, which can be larger: see the section on languages."
 )
 _WHAT_DOTS_ARE = (
     "A dot is the share of the group's texts, the line through it the 95 % interval, the dashed line the share in all "
-    "texts. Every chart has its own scale, from 0. Where intervals overlap widely, a difference may be chance."
+    "texts. Every chart has its own scale, from 0. If intervals overlap widely, a difference may be chance."
 )
 _WHAT_WORDS_ARE = (
     "Words and emoji that are more frequent in texts with the emotion than in the others; the larger, the more "
-    "clearly. The number says how many texts with the emotion contain the word. In scripts without spaces between "
+    "clearly. The number is how many texts with the emotion contain the word. In scripts without spaces between "
     "words, pairs or triples of characters stand in for them."
 )
 _HOW_WORDS_ARE_FOUND = (
@@ -57,7 +57,7 @@ _WHAT_EXAMPLES_ARE = (
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that the page shows."""
+    """The content of the page."""
 
     file: Path
     options: Options
@@ -66,22 +66,22 @@ class Report:
     texts: Texts | None
 
     def order(self) -> list[int]:
-        """Return the labels by their share in all texts, the largest first."""
+        """Return the indices of labels in descending order of their share in all texts."""
         shares = self.summary.overall.shares
         return sorted(range(len(shares)), key=lambda index: (-shares[index].count, index))
 
     def carried(self) -> list[tuple[int, str]]:
-        """Return the labels that some text carries, with their places, the largest share first."""
+        """Return the labels that occur, with their indices, in descending order of their share."""
         shares = self.summary.overall.shares
         return [(index, self.summary.labels[index]) for index in self.order() if shares[index].count]
 
 
 def lead(report: Report) -> str:
-    """Return the result in one paragraph."""
+    """Return the main result in one paragraph."""
     summary, overall = report.summary, report.summary.overall
     top = [f"{label} ({charts.percent(overall.shares[index].value)})" for index, label in report.carried()]
     span = f", {summary.timeline.first} to {summary.timeline.last}" if summary.timeline else ""
-    texts = "1 text" if overall.texts == 1 else f"{number(overall.texts)} texts"
+    texts = "1 text" if overall.texts == 1 else f"{thousands(overall.texts)} texts"
     if not top:
         return paragraph(f"{texts}{span}. No emotion was found in any of them.", "lead")
     none = f"{charts.percent(overall.none.value)} carry none of the {len(summary.labels)} emotions."
@@ -89,14 +89,14 @@ def lead(report: Report) -> str:
 
 
 def shares(report: Report) -> Section:
-    """Show the share of texts that carry each label."""
+    """Return the section on the share of texts with each label."""
     labels, overall = report.summary.labels, report.summary.overall
     bars = [
         charts.Bar(labels[index], overall.shares[index], charts.colour_of(labels[index])) for index in report.order()
     ]
     bars.append(charts.Bar("none of these", overall.none, charts.OTHER))
     content = [
-        paragraph(f"Shares of the {number(overall.texts)} texts that could be read. {_WHAT_SHARES_ARE}"),
+        paragraph(f"Shares of the {thousands(overall.texts)} texts that could be read. {_WHAT_SHARES_ARE}"),
         paragraph(_WHAT_INTERVALS_ARE, "note"),
         _never_given(report),
         _bars("Share of texts that carry each emotion", "emotion", bars),
@@ -105,10 +105,10 @@ def shares(report: Report) -> Section:
 
 
 def _bars(title: str, kind: str, bars: list[charts.Bar]) -> str:
-    """Draw bars over a table of the same numbers."""
+    """Return bars with a table of the same numbers."""
 
     def row(name: str, share: Share) -> tuple[str, ...]:
-        return name, charts.percent(share.value), charts.interval(share), number(share.count)
+        return name, charts.percent(share.value), charts.interval(share), thousands(share.count)
 
     header = (kind, "share", "95 % interval, %", "texts")
     values = table(title, header, [row(bar.name, bar.share) for bar in bars], frozenset({1, 2, 3}))
@@ -116,17 +116,17 @@ def _bars(title: str, kind: str, bars: list[charts.Bar]) -> str:
 
 
 def _never_given(report: Report) -> str:
-    """Explain a share of 0 that says more about the model than about the texts."""
+    """Return a note on labels that the model gives only if it knows the language."""
     counts = dict(zip(report.summary.labels, (share.count for share in report.summary.overall.shares), strict=True))
     silent = [label for label in report.evidence.never_given if counts.get(label) == 0]
     if not silent:
         return ""
-    told = f"{', '.join(silent)}: the model gives these only when it is told the language of the texts while scoring,"
-    return paragraph(f"{told} so that a share of 0 says nothing about the texts.", "note")
+    told = f"{', '.join(silent)}: the model gives these only if the language of the texts is given while scoring,"
+    return paragraph(f"{told} so a share of 0 means nothing.", "note")
 
 
 def over_time(report: Report) -> Section | None:
-    """Show the shares over time, a small chart for each label."""
+    """Return the section on shares over time, with a small chart per label."""
     timeline = report.summary.timeline
     if timeline is None:
         return None
@@ -140,7 +140,7 @@ def over_time(report: Report) -> Section | None:
     )
     if timeline.outside:
         told += (
-            f" Left out here: {number(timeline.outside)} texts whose time is missing, invalid or far off the others."
+            f" Left out here: {thousands(timeline.outside)} texts whose time is missing, invalid or far off the others."
         )
     values = _cells(
         f"Share of texts by {timeline.unit}", timeline.unit, [cell for cell in timeline.points if cell], report
@@ -149,7 +149,7 @@ def over_time(report: Report) -> Section | None:
 
 
 def by_group(report: Report) -> Section | None:
-    """Show the shares in each group, a small chart for each label."""
+    """Return the section on shares per group, with a small chart per label."""
     summary, groups, name = report.summary, report.summary.groups, report.options.group or ""
     if not groups:
         return None
@@ -158,7 +158,7 @@ def by_group(report: Report) -> Section | None:
         for index, label in report.carried()
     ]
     is_folded = summary.group_values > len(groups)
-    count = f"The {len(groups) - 1} largest of {number(summary.group_values)} groups, and all others together."
+    count = f"The {len(groups) - 1} largest of {thousands(summary.group_values)} groups, and all others together."
     told = count if is_folded else f"{len(groups)} groups."
     values = _cells(f"Share of texts by {name}", name, list(groups), report)
     return Section(
@@ -166,14 +166,14 @@ def by_group(report: Report) -> Section | None:
     )
 
 
-def _cells(title: str, kind: str, cells: list[Cell], report: Report) -> str:
-    """Return a table with a line for each cell and two columns for each label, behind a line that opens it."""
+def _cells(title: str, kind: str, cells: list[GroupShares], report: Report) -> str:
+    """Return a collapsed table with one line per cell and two columns per label."""
     header = [kind, "texts"]
     for _, label in report.carried():
         header += [f"{label}, %", "95 %"]
     lines = []
     for cell in cells:
-        line = [cell.name, number(cell.texts)]
+        line = [cell.name, thousands(cell.texts)]
         for index, _ in report.carried():
             line += [f"{100 * cell.shares[index].value:.1f}", charts.interval(cell.shares[index])]
         lines.append(line)
@@ -181,18 +181,16 @@ def _cells(title: str, kind: str, cells: list[Cell], report: Report) -> str:
 
 
 def sentiment(report: Report) -> Section | None:
-    """Show the shares of sentiments."""
+    """Return the section on the shares of sentiments."""
     found = report.summary.sentiments
     bars = [charts.Bar(name, share, charts.colour_of(name)) for name, share in found]
-    return (
-        Section("sentiment", "Sentiment", "Sentiment", _bars("Share of texts by sentiment", "sentiment", bars))
-        if bars
-        else None
-    )
+    if not bars:
+        return None
+    return Section("sentiment", "Sentiment", "Sentiment", _bars("Share of texts by sentiment", "sentiment", bars))
 
 
 def words(report: Report) -> Section | None:
-    """Show the words that stand out for each label."""
+    """Return the section on the words that stand out for each label."""
     if report.texts is None or not report.carried():
         return None
     counts = report.texts.words
@@ -200,7 +198,7 @@ def words(report: Report) -> Section | None:
     if any(counts.languages):
         told += " Words are compared with others of the same language."
     if counts.missed:
-        told += f" Words in fewer than about {number(counts.missed)} texts may be missing."
+        told += f" Words in fewer than about {thousands(counts.missed)} texts may be missing."
     found = [(label, standing_out(counts, index)) for index, label in report.carried()]
     silent = ", ".join(label for label, listed in found if not listed)
     content = [
@@ -220,12 +218,12 @@ def _words(found: Sequence[Word], counts: WordCounts) -> str:
 def _word(word: Word, highest: float, with_language: bool) -> str:
     language = f"{escape(word.language)} " if with_language and word.language else ""
     shown = f"<bdi{language_attribute(word.language)}>{escape(word.word)}</bdi>"
-    count = f'<span class="count">{language}{number(word.texts)}</span>'
+    count = f'<span class="count">{language}{thousands(word.texts)}</span>'
     return f'<li style="--weight:{word.z / highest:.2f}">{shown} {count}</li>'
 
 
 def examples(report: Report) -> Section | None:
-    """Show the texts with the highest scores."""
+    """Return the section with the highest-scoring texts."""
     if report.texts is None or not report.carried():
         return None
     found = [

@@ -1,7 +1,8 @@
-"""A scored file as a lazy frame whose columns have names of our own, whatever its format and prefix."""
+"""A scored file as a lazy frame with fixed column names, for any format and prefix."""
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from pathlib import Path
 import polars as pl
 
 from emoglot.batch.columns import LABELS, SENTIMENT_SCORE
-from emoglot.batch.formats import JSONL, PARQUET, TEXT, check_readable, delimiter_of, format_of
+from emoglot.data.columns import TEXT_COLUMNS, first_of
+from emoglot.data.formats import JSONL, PARQUET, WRITTEN, check_readable, delimiter_of, named_format
 from emoglot.errors import DataError, UsageError
 from emoglot.labels import SEMEVAL_LABELS
 from emoglot.report.options import Options
@@ -19,8 +21,8 @@ from emoglot.report.times import as_moment
 
 TEXT_COLUMN, TIME, GROUP, CLUSTER, LANGUAGE, SENTIMENT = "text", "time", "group", "cluster", "language", "sentiment"
 IS_SCORED, IS_READABLE, IS_TRUNCATED = "is_scored", "is_readable", "is_truncated"
-LONGEST_TEXT = 2000  # characters that are looked at for words and examples, so that a batch stays small
-CLUSTERS = 1000  # into which authors, threads, … are hashed; many enough for a bootstrap, few enough to keep
+LONGEST_TEXT = 2000  # characters used for words and examples, which bounds the size of a batch
+CLUSTERS = 1000  # into which authors, threads, … are hashed; enough for a bootstrap
 _SAMPLE_ROWS = 10_000
 _SHOWN_COLUMNS = 12
 _TRUE = ("true", "1", "yes")
@@ -34,31 +36,31 @@ _OPTIONS = {
 
 
 @dataclass(frozen=True)
-class Scored:
-    """A scored file: `frame` has a boolean `given(i)` and a `score(i)` for every label, and what else was found."""
+class ScoredFile:
+    """A scored file: `frame` has the columns `given(i)` and `score(i)` of every label, and those in `columns`."""
 
     frame: pl.LazyFrame
     labels: tuple[str, ...]
     columns: frozenset[str]
 
     def given(self) -> list[str]:
-        """Return the names of the columns that say whether a row carries a label."""
-        return [given(index) for index in range(len(self.labels))]
+        """Return the names of the boolean columns of all labels."""
+        return [given_column(index) for index in range(len(self.labels))]
 
 
-def given(index: int) -> str:
-    """Return the name of the column that says whether a row carries a label."""
+def given_column(index: int) -> str:
+    """Return the name of the column that is true if a row has a label."""
     return f"given_{index}"
 
 
-def score(index: int) -> str:
+def score_column(index: int) -> str:
     """Return the name of the column with the scores of a label."""
     return f"score_{index}"
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn an error of polars into one sentence about the file."""
+def polars_errors(path: Path) -> Iterator[None]:
+    """Raise DataError in place of errors of polars."""
     try:
         yield
     except pl.exceptions.PolarsError as error:
@@ -68,13 +70,13 @@ def explained(path: Path) -> Iterator[None]:
         ) from error
 
 
-def open_scored(path: Path, options: Options, known_labels: Sequence[str] = SEMEVAL_LABELS) -> Scored:
-    """Find the columns of a scored file and give them our names; nothing but a sample is read yet."""
+def open_scored(path: Path, options: Options, known_labels: Sequence[str] = SEMEVAL_LABELS) -> ScoredFile:
+    """Find and rename the columns of a scored file; only a sample is read."""
     check_readable(path)
-    kind = format_of(str(path), None).kind
-    if kind == TEXT:
+    kind = named_format(path.name).kind
+    if kind is None or kind not in WRITTEN:
         raise UsageError(f"a scored file is csv, tsv, jsonl or parquet, got {path}")
-    with explained(path):
+    with polars_errors(path):
         frame = _scan(path, kind)
         names = frame.collect_schema().names()
         prefix, labels = _find_labels(path, frame, names, options.prefix, known_labels)
@@ -88,28 +90,28 @@ def _scan(path: Path, kind: str) -> pl.LazyFrame:
     if kind == PARQUET:
         return pl.scan_parquet(path, glob=False)
     if kind == JSONL:
-        return pl.scan_ndjson(path, infer_schema_length=_SAMPLE_ROWS)
+        return pl.scan_ndjson(glob.escape(str(path)), infer_schema_length=_SAMPLE_ROWS)  # it has no option `glob`
     return pl.scan_csv(path, separator=delimiter_of(kind), infer_schema=False, glob=False)  # every column as text
 
 
 def _scan_json(
     path: Path, inferred: pl.LazyFrame, prefix: str, labels: Sequence[str], used: dict[str, str]
 ) -> pl.LazyFrame:
-    """Read only the columns we use, with types that suit all rows; the first may have no labels, or whole numbers."""
+    """Scan only the columns in use, with types for all rows; the first may have no labels, or integers."""
     schema = {name: kind for name, kind in inferred.collect_schema().items() if name in used.values()}
     numbers = {f"{prefix}{label}": pl.Float64() for label in labels}
     plain = {name: pl.String() for key, name in used.items() if key in (TEXT_COLUMN, GROUP, CLUSTER, LANGUAGE)}
     lists = {f"{prefix}{LABELS}": pl.List(pl.String)}
-    return pl.scan_ndjson(path, schema={**schema, **numbers, **plain, **lists})
+    return pl.scan_ndjson(glob.escape(str(path)), schema={**schema, **numbers, **plain, **lists})
 
 
 def _find_labels(
     path: Path, frame: pl.LazyFrame, names: Sequence[str], prefix: str | None, known: Sequence[str]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the prefix and the labels: of those known, or named in the first rows, the ones with a column.
+    """Return the prefix and the labels with a column, among the known labels and those in the first rows.
 
-    Of several prefixes, the one with most labels is ours, and of equals the longest: `emoglot score` is given one where
-    the file has such columns already.
+    Of several prefixes, the one with most labels is used, and among equals the longest: `emoglot score` needs a prefix
+    if the file already has such columns.
     """
     ends = [name.removesuffix(LABELS) for name in names if name.endswith(LABELS)]
     found = []
@@ -128,19 +130,24 @@ def _find_labels(
 
 
 def _labels_in(frame: pl.LazyFrame, column: str) -> list[str]:
-    sample = frame.select(column).head(_SAMPLE_ROWS).collect(engine="streaming").to_series()
-    if sample.dtype == pl.String:
-        sample = sample.str.split(",")
+    is_text = frame.collect_schema()[column] == pl.String
+    names = _joined(column).str.split(",") if is_text else pl.col(column)
+    sample = frame.select(names).head(_SAMPLE_ROWS).collect(engine="streaming").to_series()
     if sample.dtype != pl.List(pl.String):
         return []
-    return sample.explode().drop_nulls().unique().to_list()
+    return [name for name in sample.explode().drop_nulls().unique() if name]
+
+
+def _joined(column: str) -> pl.Expr:
+    """Return names joined by commas, also where pandas has written lists: ['joy', 'fear']."""
+    return pl.col(column).str.strip_chars(" []'\"").str.replace_all(r"['\"\s]*,['\"\s]*", ",")
 
 
 def _used_columns(path: Path, names: Sequence[str], prefix: str, options: Options) -> dict[str, str]:
-    """Return for each of our names the column of the file: those asked for must be there, others may be."""
+    """Return the column of the file for each fixed name; columns given as options must exist."""
     asked = {TIME: options.time, GROUP: options.group, CLUSTER: options.cluster, LANGUAGE: options.language}
     if options.with_texts:
-        asked[TEXT_COLUMN] = options.text
+        asked[TEXT_COLUMN] = options.text or first_of(names, TEXT_COLUMNS) or TEXT_COLUMN
     used = {}
     for key, name in asked.items():
         if name is None:
@@ -148,7 +155,7 @@ def _used_columns(path: Path, names: Sequence[str], prefix: str, options: Option
         if name not in names:
             raise UsageError(_missing(path, key, name, names))
         used[key] = name
-    # A language may be a column of the user's own; a sentiment without our score is not ours.
+    # A language column may be the user's; a sentiment column is ours only with its score.
     ours = {key: f"{prefix}{key}" for key in (LANGUAGE, "unreadable", "truncated")}
     if f"{prefix}{SENTIMENT_SCORE}" in names:
         ours[SENTIMENT] = f"{prefix}{SENTIMENT}"
@@ -170,37 +177,35 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown}, …" if len(names) > _SHOWN_COLUMNS else shown or "no columns"
 
 
-def _renamed(path: Path, frame: pl.LazyFrame, prefix: str, labels: tuple[str, ...], used: dict[str, str]) -> Scored:
+def _renamed(path: Path, frame: pl.LazyFrame, prefix: str, labels: tuple[str, ...], used: dict[str, str]) -> ScoredFile:
     schema = frame.collect_schema()
     scores = [pl.col(f"{prefix}{label}").cast(pl.Float64, strict=False).fill_nan(None) for label in labels]
-    flag = used.get("unreadable")
-    is_scored = pl.all_horizontal(one.is_not_null() for one in scores)
-    if flag:  # an unreadable text was scored, but has no scores
-        is_scored |= _flag(flag, schema[flag]).fill_null(False)
-    # An older file does not say it in a column of its own, but by scores of 0 throughout.
-    is_blank = _flag(flag, schema[flag]) if flag else pl.all_horizontal(one == 0 for one in scores)
-    is_readable = is_scored & ~is_blank.fill_null(False)
-    cut = used.get("truncated")
+    unreadable, cut = used.get("unreadable"), used.get("truncated")
+    is_readable = pl.all_horizontal(one.is_not_null() for one in scores)
+    is_scored = is_readable  # an unreadable text was scored, but has no scores
+    if unreadable:
+        is_unreadable = _flag(unreadable, schema[unreadable])
+        is_scored, is_readable = is_readable | is_unreadable, is_readable & ~is_unreadable
     columns = [
         is_scored.alias(IS_SCORED),
         is_readable.alias(IS_READABLE),
         (is_readable & _flag(cut, schema[cut]) if cut else pl.lit(False)).alias(IS_TRUNCATED),
-        *(one.alias(score(index)) for index, one in enumerate(scores)),
+        *(one.alias(score_column(index)) for index, one in enumerate(scores)),
         *_given(f"{prefix}{LABELS}", schema[f"{prefix}{LABELS}"], labels, is_readable),
         *_others(path, frame, schema, used),
     ]
     found = frozenset(key for key in used if key not in ("unreadable", "truncated"))
-    return Scored(frame.select(columns), labels, found)
+    return ScoredFile(frame.select(columns), labels, found)
 
 
 def _given(column: str, kind: pl.DataType, labels: Sequence[str], is_readable: pl.Expr) -> list[pl.Expr]:
-    """Say of each label whether a row carries it: a list in Parquet and JSONL, names with commas between in CSV."""
+    """Return whether a row has each label, from a list (Parquet, JSONL) or comma-separated names (CSV)."""
     if kind == pl.String:
-        joined = pl.concat_str(pl.lit(","), pl.col(column).fill_null(""), pl.lit(","))
+        joined = pl.concat_str(pl.lit(","), _joined(column).fill_null(""), pl.lit(","))
         carried = [joined.str.contains(f",{label},", literal=True) for label in labels]
     else:
         carried = [pl.col(column).list.contains(label).fill_null(False) for label in labels]
-    return [(is_readable & one).alias(given(index)) for index, one in enumerate(carried)]
+    return [(is_readable & one).alias(given_column(index)) for index, one in enumerate(carried)]
 
 
 def _others(path: Path, frame: pl.LazyFrame, schema: pl.Schema, used: dict[str, str]) -> list[pl.Expr]:
@@ -220,7 +225,7 @@ def _others(path: Path, frame: pl.LazyFrame, schema: pl.Schema, used: dict[str, 
 
 
 def _plain(name: str) -> pl.Expr:
-    """Read a value as text without spaces around it; nothing left is a missing value."""
+    """Return a column as stripped text; empty text is a missing value."""
     text = pl.col(name).cast(pl.String).str.strip_chars()
     return pl.when(text != "").then(text)
 

@@ -1,4 +1,4 @@
-"""One pass over the texts in batches: counts words and keeps the strongest examples, in bounded memory."""
+"""Words and examples of the texts, collected in one pass with bounded memory."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from emoglot.report.source import IS_READABLE, LANGUAGE, TEXT_COLUMN, Scored, given, score
+from emoglot.report.source import IS_READABLE, LANGUAGE, TEXT_COLUMN, ScoredFile, given_column, score_column
 from emoglot.report.words import LEAST_TEXTS, WordCounts
 
 BATCH_ROWS = 20_000
-MOST_WORDS = 300_000  # kept at a time; past it the rarest go
+MOST_WORDS = 300_000  # kept at a time; the rarest are dropped
 SHOWN_EXAMPLES = 5
 _CANDIDATES = 20
 _ROW, _WORD, _TEXTS = "row", "word", "texts"
 
-# Scripts that put no space between words: pairs of characters stand in for words, where one character is a syllable or
-# more; triples where it is a sound. A character here is a letter with its marks.
+# Scripts without spaces between words: pairs of characters are used as words where a character is a syllable or more,
+# triples where it is a sound. A character is a letter with its marks.
 _PAIRED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
 _TRIPLED = r"\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _CHARACTER = r"\p{L}\p{M}*"
@@ -32,7 +32,7 @@ _NOT_WORDS = r"(?:https?://|www\.)\S+|@[\w.]+|<\w+>|\x{fe0f}"
 
 @dataclass(frozen=True)
 class Example:
-    """A text that a label was given to, with its score."""
+    """A text with a label, and its score."""
 
     text: str
     score: float
@@ -41,24 +41,26 @@ class Example:
 
 @dataclass(frozen=True)
 class Texts:
-    """What texts add to a report: counts of words, and examples of each label."""
+    """Word counts, and examples of each label."""
 
     words: WordCounts
     examples: tuple[tuple[Example, ...], ...]
 
 
-def read_texts(scored: Scored, languages: Sequence[str], on_batch: Callable[[int], None] = lambda rows: None) -> Texts:
-    """Read all texts once; words are compared within each of these languages, or among all texts if there are none."""
+def read_texts(
+    scored: ScoredFile, languages: Sequence[str], on_batch: Callable[[int], None] = lambda rows: None
+) -> Texts:
+    """Read all texts once; words are counted per language, or for all texts if `languages` is empty."""
     vocabulary = _Vocabulary(scored)
     galleries = [_Gallery(index) for index in range(len(scored.labels))]
     language = pl.col(LANGUAGE) if LANGUAGE in scored.columns else pl.lit(None, pl.String).alias(LANGUAGE)
-    scores = [score(index) for index in range(len(scored.labels))]
+    scores = [score_column(index) for index in range(len(scored.labels))]
     frame = scored.frame.filter(pl.col(IS_READABLE) & pl.col(TEXT_COLUMN).is_not_null())
     frame = frame.select(TEXT_COLUMN, language, *scored.given(), *scores)
     for batch in frame.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True, engine="streaming"):
         for gallery in galleries:
             gallery.add(batch)
-        # Without languages, all texts are compared as if they were of one.
+        # Without languages, all texts are counted as one.
         known = pl.col(LANGUAGE).is_in(list(languages))
         vocabulary.add(
             batch.filter(known) if languages else batch.with_columns(pl.lit(None, pl.String).alias(LANGUAGE))
@@ -68,7 +70,7 @@ def read_texts(scored: Scored, languages: Sequence[str], on_batch: Callable[[int
 
 
 def tokens(batch: pl.DataFrame, carried: Sequence[str]) -> pl.DataFrame:
-    """Return the words of each text, every one once a text, with the columns of the text."""
+    """Return the distinct words of each text, with the columns of the text."""
     cleaned = pl.col(TEXT_COLUMN).str.to_lowercase().str.replace_all(_NOT_WORDS, " ")
     words = cleaned.str.extract_all(_TOKEN).list.unique(maintain_order=True).alias(_WORD)
     found = batch.with_row_index(_ROW).select(_ROW, LANGUAGE, *carried, words).explode(_WORD).drop_nulls(_WORD)
@@ -82,7 +84,7 @@ def tokens(batch: pl.DataFrame, carried: Sequence[str]) -> pl.DataFrame:
 
 
 def _grams(length: int) -> pl.Expr:
-    """Cut runs of characters into overlapping pieces, from the first on, from the second, …; leave short runs whole."""
+    """Split runs of characters into overlapping pieces; short runs stay whole."""
     piece = f"(?:{_CHARACTER}){{{length}}}"
     starts = [pl.col(_WORD).str.replace(f"^(?:{_CHARACTER}){{{skipped}}}", "") for skipped in range(length)]
     pieces = pl.concat_list([start.str.extract_all(piece) for start in starts])
@@ -90,9 +92,9 @@ def _grams(length: int) -> pl.Expr:
 
 
 class _Vocabulary:
-    """Counts of words; of too many, the rarest are forgotten, and how rare they were is remembered (lossy counting)."""
+    """Counts of words with bounded memory: the rarest are dropped, and their largest count is kept (lossy counting)."""
 
-    def __init__(self, scored: Scored) -> None:
+    def __init__(self, scored: ScoredFile) -> None:
         self._carried = scored.given()
         self._parts: list[pl.DataFrame] = []
         self._waiting = 0
@@ -118,7 +120,7 @@ class _Vocabulary:
 
     def _merge(self) -> None:
         merged = self._summed(self._parts, [LANGUAGE, _WORD])
-        # Half at most, or the next batch would have to be merged at once.
+        # At most half, so that the next batch need not be merged at once.
         if len(merged) > MOST_WORDS // 2:
             ranked = merged[_TEXTS].sort(descending=True)
             least = int(ranked[MOST_WORDS // 2])
@@ -127,7 +129,7 @@ class _Vocabulary:
         self._parts, self._waiting = [merged], len(merged)
 
     def counts(self) -> WordCounts:
-        """Return the words that may stand out, in an order that does not depend on threads."""
+        """Return the words that may stand out, in a deterministic order."""
         if self._totals is None:
             empty = np.zeros((0, len(self._carried)), np.int64)
             return WordCounts((), (), empty[:, 0], empty, empty[:, 0], empty, 0)
@@ -149,14 +151,14 @@ class _Vocabulary:
 
 
 class _Gallery:
-    """The texts with the highest scores of a label, none of them twice."""
+    """The distinct texts with the highest scores of a label."""
 
     def __init__(self, label: int) -> None:
-        self._is_given, self._score = given(label), score(label)
+        self._is_given, self._score = given_column(label), score_column(label)
         self._kept: pl.DataFrame | None = None
 
     def add(self, batch: pl.DataFrame) -> None:
-        """Look for higher scores in a batch."""
+        """Add the highest scores of a batch."""
         key = pl.col(TEXT_COLUMN).str.to_lowercase().str.replace_all(_NOT_WORDS, "").str.replace_all(r"\PL+", "")
         found = batch.filter(pl.col(self._is_given))
         if self._kept is not None and len(self._kept) == _CANDIDATES:
@@ -167,6 +169,6 @@ class _Gallery:
         self._kept = both.unique("key", keep="first", maintain_order=True).head(_CANDIDATES)
 
     def examples(self) -> tuple[Example, ...]:
-        """Return the strongest, the first of them first."""
+        """Return the texts in descending order of their scores."""
         rows = [] if self._kept is None else self._kept.head(SHOWN_EXAMPLES).rows()
         return tuple(Example(text, value, language) for text, language, value, _ in rows)

@@ -1,4 +1,4 @@
-"""Points in time: read from whatever a column holds, and put into hours, days, weeks, months or years."""
+"""Times: parsed from a column, and grouped by hours, days, weeks, months or years."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from emoglot.errors import DataError
 
-# Only formats that can be read in one way; not 03/04/2024, which is in March in one country and in April in another.
+# Unambiguous formats only; 03/04/2024 is in March in one country and in April in another.
 FORMATS = (
     "%Y-%m-%d",
     "%Y-%m-%d %H:%M:%S%.f",
@@ -24,17 +24,17 @@ FORMATS = (
     "%a %b %d %H:%M:%S %z %Y",  # Twitter
     "%a, %d %b %Y %H:%M:%S %z",  # e-mail, RSS
 )
-_ENOUGH = 0.8  # of the sample must be readable in a format; a column may have some rubbish in it
-_TRIMMED = 0.001  # of the rows at either end may be dates that are far off, such as 1970
-_FEWEST_POINTS = 8  # for which a coarser unit is taken
-_FEWEST_TEXTS = 200  # of a point, on average, for which a finer one is
-_FAR = 10  # times as long as the span of the other rows is far off
+_ENOUGH = 0.8  # share of the sample that a format must parse
+_TRIMMED = 0.001  # share of the rows at either end that may be outliers, such as 1970
+_FEWEST_POINTS = 8  # with a unit, else a finer one is used; half as many where the texts would not fill one point
+_FEWEST_TEXTS = 200  # per point on average, else a coarser one is used
+_FAR = 10  # a whole span so many times longer than the trimmed one has outliers
 _EARLIEST_MILLISECOND = 10**11  # as seconds, the year 5138
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A length of time: in days, the longest span it is used for, how polars and how people write it."""
+    """A unit of time: its length and the longest span it is used for, in days, and its formats."""
 
     name: str
     days: float
@@ -65,18 +65,19 @@ class Span:
         return (self.last - self.first).days + 1
 
     def unit(self, texts: int) -> Unit:
-        """Return the unit that makes neither too few points nor too many, nor points of too few texts."""
+        """Return the unit with a suitable number of points, and of texts per point."""
         fitting = [unit for unit in UNITS if self.days <= unit.longest_days]
-        fitting = [unit for unit in fitting if self.days >= _FEWEST_POINTS * unit.days] or fitting[:1]
+        points = _FEWEST_POINTS if texts >= _FEWEST_TEXTS else _FEWEST_POINTS // 2
+        fitting = [unit for unit in fitting if self.days >= points * unit.days] or fitting[:1]
         return next((unit for unit in fitting if texts * unit.days >= _FEWEST_TEXTS * self.days), fitting[-1])
 
     def contains(self, moment: pl.Expr) -> pl.Expr:
-        """Say whether moments are in it."""
+        """Return an expression for whether times are in the span."""
         return (moment >= self.first) & (moment < self.last + timedelta(days=1))
 
 
 def find_span(days: pl.DataFrame) -> Span | None:
-    """Return the span of rows, given `day` and their number `rows`, without the few that lie far off the rest."""
+    """Return the span of rows, given as `day` and number of `rows`, without outliers."""
     days = days.drop_nulls().sort("day")
     if days.is_empty():
         return None
@@ -87,17 +88,17 @@ def find_span(days: pl.DataFrame) -> Span | None:
 
 
 def day_name(day: date) -> str:
-    """Return a day as people write it."""
+    """Return a day such as 31 Mar 2026."""
     return f"{day.day} {day:%b %Y}"
 
 
 def name_of(moment: date | datetime, unit: Unit) -> str:
-    """Return what a point in time is called in a chart."""
+    """Return the name of a time in a chart."""
     return moment.strftime(unit.form.replace("%-d", str(moment.day)))  # %-d is not known on Windows
 
 
 def as_moment(path: Path, column: str, kind: pl.DataType, sample: pl.Series) -> pl.Expr:
-    """Read a column as points in time, in UTC where it says its zone; what can't be read is missing."""
+    """Return a column as times, in UTC if they have a zone; values that cannot be parsed are missing."""
     values = pl.col(column)
     if kind == pl.Date:
         return values.cast(pl.Datetime("us"))
@@ -130,7 +131,7 @@ def _are_numbers(sample: pl.Series) -> bool:
 
 
 def _from_number(values: pl.Expr) -> pl.Expr:
-    """Read years, 20260331, seconds or milliseconds since 1970."""
+    """Parse years, 20260331, seconds or milliseconds since 1970."""
     whole = values.cast(pl.Int64, strict=False)
     seconds = pl.when(values < _EARLIEST_MILLISECOND).then(values).otherwise(values / 1000)
     year = pl.datetime(pl.when(whole.is_between(1, 9999)).then(whole), 1, 1)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-LEAST_Z = 3.0  # at 1.96 one word in forty would stand out by chance, of thousands
+LEAST_Z = 3.0  # at 1.96 one word in forty would stand out by chance
 LEAST_TEXTS = 3
 SHOWN_WORDS = 15
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word that stands out: in how many texts with the label and in how many in all, and by how much."""
+    """A word that stands out: its number of texts with the label, of all texts, and its z-score."""
 
     word: str
     language: str | None
@@ -25,12 +25,12 @@ class Word:
 
 @dataclass(frozen=True)
 class WordCounts:
-    """In how many texts words are, each compared within its language; `missed` is how many a count may lack at most."""
+    """The numbers of texts with each word, per language; a count may be too low by at most `missed`."""
 
     words: tuple[str, ...]
     languages: tuple[str | None, ...]
     texts: NDArray[np.int64]  # (words,)
-    carried: NDArray[np.int64]  # (words, labels): texts that carry the label
+    carried: NDArray[np.int64]  # (words, labels): texts with the label
     language_texts: NDArray[np.int64]  # (words,): the sum of `texts` over all words of the language
     language_carried: NDArray[np.int64]  # (words, labels)
     missed: int
@@ -39,10 +39,9 @@ class WordCounts:
 def log_odds(
     counts: NDArray[np.int64], rest: NDArray[np.int64], total: NDArray[np.int64], rest_total: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return z-scores of words: how far their log-odds in some texts differ from those in the rest.
+    """Return the z-scores of words: the difference of their log-odds in some texts from those in the rest.
 
-    The totals are the sums of the counts over all words. The prior is the counts in both parts together: it holds
-    that a word is as frequent in both until the texts say otherwise, and more firmly the more frequent the word.
+    The totals are the sums of the counts over all words. The prior is the counts in both parts together.
     """
     prior = (counts + rest).astype(np.float64)
     prior_total = (total + rest_total).astype(np.float64)
@@ -55,7 +54,7 @@ def log_odds(
 
 
 def standing_out(counts: WordCounts, label: int, shown: int = SHOWN_WORDS) -> tuple[Word, ...]:
-    """Return the words that stand out in texts with a label, the furthest first."""
+    """Return the words that stand out in texts with a label, in descending order of z."""
     carried, all_carried = counts.carried[:, label], counts.language_carried[:, label]
     z = log_odds(carried, counts.texts - carried, all_carried, counts.language_texts - all_carried)
     z[(carried < LEAST_TEXTS) | (z < LEAST_Z)] = 0.0

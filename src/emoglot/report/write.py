@@ -1,4 +1,4 @@
-"""Makes a report of a scored file, and writes it where nothing is."""
+"""Creates the report of a scored file."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
+from emoglot.encoders.features import Progress
 from emoglot.errors import UsageError
-from emoglot.features import Progress
 from emoglot.files import write_whole
 from emoglot.labels import SEMEVAL_LABELS
 from emoglot.report.aggregate import MISSING, summarise
 from emoglot.report.evidence import read_evidence
 from emoglot.report.options import Options
-from emoglot.report.page import render
+from emoglot.report.page import render_page
 from emoglot.report.sections import Report
-from emoglot.report.source import explained, open_scored
+from emoglot.report.source import open_scored, polars_errors
 from emoglot.report.texts import read_texts
 
-_WORD_LANGUAGES = 12  # whose words are compared; of rarer ones there is too little text
+_WORD_LANGUAGES = 12  # most frequent languages whose words are compared
 
 
 def make_report(
     path: Path, options: Options | None = None, *, name: str | None = None, on_texts: Progress | None = None
 ) -> tuple[str, Report]:
-    """Return the page about a scored file and what it shows; `name` is what the file is called in it."""
+    """Return the page about a scored file and its content; `name` replaces the name of the file in it."""
     options = options or Options()
     evidence = read_evidence(options.model)
     scored = open_scored(path, options, tuple(dict.fromkeys((*evidence.labels, *SEMEVAL_LABELS))))
-    with explained(path):
+    with polars_errors(path):
         summary = summarise(scored)
         languages = [count.name for count in summary.languages if count.name != MISSING][:_WORD_LANGUAGES]
         count = _counter(summary.rows.readable, on_texts)
         texts = read_texts(scored, languages, count) if options.with_texts else None
     report = Report(Path(name or path.name), options, summary, evidence, texts)
-    return render(report, date.today()), report
+    return render_page(report, date.today()), report
 
 
 def _counter(total: int, on_texts: Progress | None) -> Callable[[int], None]:
-    """Return a function that adds up batches and says how far we are."""
+    """Return a function that adds up batches and reports progress."""
     done = 0
 
     def count(rows: int) -> None:
@@ -58,7 +58,7 @@ def write_report(
     overwrite: bool = False,
     on_texts: Progress | None = None,
 ) -> Report:
-    """Write the page about a scored file; one that is there is replaced only with `overwrite`."""
+    """Write the page about a scored file; an existing one is replaced only with `overwrite`."""
     if out.is_dir() or not out.parent.is_dir():
         raise UsageError(
             f"--out must be a file in a folder that exists, got {out}: make the folder, or give another --out"

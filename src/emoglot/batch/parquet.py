@@ -1,0 +1,205 @@
+"""Parquet, whose columns keep their types from the input to the output."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from emoglot.batch import window as limits
+from emoglot.batch.columns import Scored
+from emoglot.batch.sink import Sink
+from emoglot.batch.watch import Watch
+from emoglot.batch.window import InputColumns, Reject, Window, not_a_text
+from emoglot.data.columns import check_different
+from emoglot.data.streams import Stream
+from emoglot.errors import DataError, MissingExtraError
+
+try:
+    import pyarrow as pa
+    from pyarrow import parquet
+except ImportError as error:
+    raise MissingExtraError("pyarrow", "parquet", "scoring Parquet files") from error
+
+from emoglot.batch.arrow import to_arrow
+
+_FOOTER_END = 8  # bytes: the length of the footer and a mark
+
+
+class ParquetInput:
+    """A Parquet file, whose other columns are passed on as they are."""
+
+    def __init__(self, stream: Stream, columns: InputColumns, watch: Watch, digest: hashlib.blake2b) -> None:
+        self._columns = columns
+        self._hash = digest
+        self.watch: Watch | None = watch
+        self._watch = watch
+        try:
+            self._file = parquet.ParquetFile(stream.file)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{watch.name} is not a readable Parquet file: {error}") from error
+        self.schema = self._file.schema_arrow
+        check_different(self.schema.names, watch.name)
+        self.columns: tuple[str, ...] | None = tuple(self.schema.names)
+        self._text = columns.find(self.schema.names, watch.name)
+        if self._text != (columns.text or "text"):
+            note = f"the texts are in the column {self._text!r}; give --text-column if that is wrong"
+            stream.notes.append((logging.INFO, note))
+        if not _is_text(kind := self.schema.field(self._text).type):
+            raise DataError(
+                f"the column {self._text!r} must hold strings, it holds {kind}: convert it, or give --text-column"
+            )
+        self._rows = 0
+        self._group = self._inside = 0  # where reading goes on: a row group, and the rows of it that lie before
+        footer = self._file.metadata.serialized_size + _FOOTER_END
+        watch.hash_range(digest, watch.size - footer, footer)
+
+    def progress(self) -> int:
+        """Return how many bytes belong to the rows that were read."""
+        return int(self._watch.size * self._rows // max(1, self._file.metadata.num_rows))
+
+    def skip(self, rows: int) -> int:
+        """Pass so many rows; of row groups that lie before them, only the bytes are read."""
+        metadata = self._file.metadata
+        while self._group < metadata.num_row_groups:
+            count = metadata.row_group(self._group).num_rows
+            if self._rows + count > rows:
+                break
+            self._rows += count
+            self._hash_group(self._group)
+            self._group += 1
+        if self._group < metadata.num_row_groups:
+            self._inside = rows - self._rows
+            if self._inside:
+                self._hash_group(self._group)
+        return self._rows + self._inside
+
+    def is_at_end(self) -> bool:
+        """Return whether no row is left."""
+        return bool(self._rows + self._inside == self._file.metadata.num_rows)
+
+    def windows(self, number: int, read: int) -> Iterator[Window]:
+        """Yield the rows that are left in windows."""
+        try:
+            for batch in self._batches():
+                line = self._rows + 1
+                self._rows += batch.num_rows
+                read += batch.num_rows
+                yield self._window(pa.Table.from_batches([batch]), line, Window(number, read=read))
+                number += 1
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{self._watch.name} can't be read: {error}") from error
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        inside = self._inside
+        for index in range(self._group, self._file.metadata.num_row_groups):
+            if not inside:
+                self._hash_group(index)
+            # Group by group, so that a window never depends on where reading began.
+            for batch in self._file.iter_batches(limits.WINDOW_ROWS, row_groups=[index]):
+                if inside >= batch.num_rows:
+                    inside -= batch.num_rows
+                    self._rows += batch.num_rows
+                else:
+                    assert not inside, "a job goes on where a window began"
+                    yield batch
+
+    def _hash_group(self, index: int) -> None:
+        group = self._file.metadata.row_group(index)
+        if not group.num_rows:  # which belongs to no window
+            return
+        for chunk in map(group.column, range(group.num_columns)):
+            first = min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset)
+            self._watch.hash_range(self._hash, first, chunk.total_compressed_size)
+
+    def _window(self, table: pa.Table, line: int, window: Window) -> Window:
+        window.digest = self._hash.hexdigest()
+        own_ids = to_python(table.column(self._columns.id)) if self._columns.id else [None] * table.num_rows
+        kept = []
+        for row, value in enumerate(to_python(table.column(self._text))):
+            try:
+                text = value.decode("utf-8") if isinstance(value, bytes) else value
+                reason = None if isinstance(text, str) else not_a_text(self._text, text)
+            except UnicodeDecodeError as error:
+                reason = f"the text must be UTF-8: {error.reason}"
+            if reason is not None:
+                window.rejects.append(Reject(line + row, reason, own_ids[row]))
+                continue
+            kept.append(row)
+            window.texts.append(text)
+        window.table = table if len(kept) == table.num_rows else table.take(kept)
+        return window
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Return whether a column holds strings, or bytes that may be some; pandas writes categories as a dictionary."""
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    types = pa.types
+    return any(
+        check(kind) for check in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    )
+
+
+def to_python(values: pa.Table | pa.ChunkedArray) -> list[Any]:
+    """Return what Arrow holds as Python objects; raise DataError for a date or bytes that Python can't hold."""
+    try:
+        return list(values.to_pylist())
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise DataError(f"the input has a value that can't be read: {error}") from error
+
+
+class ParquetSink(Sink):
+    """Writes windows as Parquet, each a file of its own until they are joined."""
+
+    _schema: pa.Schema | None = None
+
+    def settle(self, columns: Sequence[str] | None, schema: Any = None) -> None:
+        """Set the columns that the source states before its rows; without types, they are texts."""
+        super().settle(columns)
+        if columns is not None:
+            self._schema = schema or pa.schema([(name, pa.string()) for name in columns])
+
+    def settle_as(self, piece: Path) -> None:
+        """Set the columns to those of a piece that was written before."""
+        self._schema = pa.schema([column for column in parquet.read_schema(piece) if column.name not in self.added])
+        self._settled = list(self._schema.names)
+
+    def encode(self, window: Window, scored: Scored) -> bytes:
+        """Return the piece of the file that a window becomes."""
+        buffer = pa.BufferOutputStream()
+        try:
+            table = self._table(window.records) if window.table is None else window.table
+            if self._schema is None:
+                self._schema, self._settled = table.schema, list(table.schema.names)
+            for column, values in zip(self._columns, scored.values, strict=True):
+                table = table.append_column(column.name, to_arrow(column, values))
+            parquet.write_table(table, buffer, compression="zstd")
+        except (pa.ArrowException, TypeError, OverflowError) as error:
+            raise DataError(f"the rows do not fit the columns of Parquet: {error}; write jsonl") from error
+        return buffer.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+    def _table(self, records: Sequence[dict[str, Any]]) -> pa.Table:
+        """Return records as columns; Arrow infers the types of those that are not settled yet."""
+        types = {field.name: field.type for field in self._schema or ()}
+        columns = self._columns_of(records)
+        arrays = [_array([record.get(name) for record in records], types.get(name)) for name in columns]
+        return pa.Table.from_arrays(arrays, names=columns)
+
+    def join(self, pieces: Sequence[Path], target: Path) -> None:
+        """Write the pieces to one file."""
+        first = parquet.read_schema(pieces[0])
+        with parquet.ParquetWriter(target, first, compression="zstd") as writer:
+            for piece in pieces:
+                writer.write_table(parquet.read_table(piece, schema=first))
+
+
+def _array(values: list[Any], settled: pa.DataType | None) -> pa.Array:
+    """Return a column; raise where Arrow would silently drop keys of objects that the settled type lacks."""
+    if settled is not None and pa.types.is_nested(settled):
+        both = [pa.schema([("column", kind)]) for kind in (settled, pa.array(values).type)]
+        if pa.unify_schemas(both, promote_options="permissive").field(0).type != settled:
+            raise pa.ArrowInvalid(f"the first rows are {settled}, a later one has more")
+    return pa.array(values, settled)

@@ -1,0 +1,115 @@
+"""Windows: rows of the input that are scored and written together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from emoglot.data.columns import existing, find_text_column
+from emoglot.data.lines import MalformedLineError
+from emoglot.data.records import Record
+from emoglot.errors import shown
+
+# So many rows are sorted by length, and searched for repeats, together; or fewer, once they have so many characters.
+WINDOW_ROWS = 8192
+WINDOW_CHARACTERS = 2**22
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A row that could not be scored."""
+
+    line: int
+    reason: str
+    id: Any = None
+    file: str | None = None  # if there are several
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is listed."""
+        return {name: value for name, value in asdict(self).items() if name != "file" or value is not None}
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a job goes on: after so many windows and rows, and the hash of what was read for them."""
+
+    windows: int = 0
+    rows: int = 0
+    digest: str = ""
+
+
+START = Position()
+
+
+@dataclass(frozen=True)
+class InputColumns:
+    """Which columns of the input have a meaning; without a name, the column of texts is found by its usual names."""
+
+    text: str | None = None
+    id: str | None = None
+    language: str | None = None
+
+    def find(self, columns: Sequence[str], name: str) -> str:
+        """Return the column with the texts; raise DataError if it, or another that is named, is missing."""
+        for column, role in ((self.id, "id column"), (self.language, "language column")):
+            if column is not None:
+                existing(columns, column, role, name)
+        return find_text_column(columns, self.text, name)
+
+
+@dataclass
+class Window:
+    """Rows in their order: the good ones with their texts, the bad ones with the reason."""
+
+    number: int
+    records: list[Record] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    rejects: list[Reject] = field(default_factory=list)
+    table: Any = None  # the good rows as they were, where they come from Parquet: a pyarrow.Table
+    read: int = 0  # rows of the input up to the end of this window
+    digest: str = ""  # the hash of the input up to there
+
+    @property
+    def end(self) -> Position:
+        """The position after this window."""
+        return Position(self.number + 1, self.read, self.digest)
+
+    def rows(self) -> list[Record]:
+        """Return the good rows as Python objects."""
+        if self.table is None:
+            return self.records
+        from emoglot.batch.parquet import to_python
+
+        return to_python(self.table)
+
+    def column(self, name: str) -> list[Any]:
+        """Return one column of the good rows."""
+        if self.table is None:
+            return [record.get(name) for record in self.records]
+        from emoglot.batch.parquet import to_python
+
+        return to_python(self.table.column(name))
+
+    def add(self, line: int, record: Record | MalformedLineError, text_column: str, columns: InputColumns) -> int:
+        """Add a record, or the reason why it can't be scored; return how many characters its text has."""
+        if isinstance(record, MalformedLineError):
+            self.rejects.append(Reject(line, str(record), _own_id(record.cells, columns.id)))
+            return 0
+        text = record.get(text_column)
+        if not isinstance(text, str):
+            self.rejects.append(Reject(line, not_a_text(text_column, text), _own_id(record, columns.id)))
+            return 0
+        self.records.append(record)
+        self.texts.append(text)
+        return len(text)
+
+
+def _own_id(record: Mapping[str, Any], column: str | None) -> Any:
+    own = record.get(column) if column else None
+    return own.encode("utf-8", "replace").decode("utf-8") if isinstance(own, str) else own
+
+
+def not_a_text(column: str, value: object) -> str:
+    """Return why a value is no text."""
+    return f"the text must be a string, column {column!r} holds {shown(value)}"

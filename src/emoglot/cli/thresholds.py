@@ -1,0 +1,67 @@
+"""`emoglot thresholds`: a model and labelled data in, a model with thresholds that fit the data out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from emoglot.cli import options
+from emoglot.cli.inputs import read_labelled, read_recipe
+from emoglot.cli.output import note, spinner
+from emoglot.errors import UsageError
+
+if TYPE_CHECKING:
+    from emoglot.data.dataset import Dataset
+
+
+@options.expanded
+def thresholds(
+    *,
+    chosen: options.ModelOptions,
+    out: Annotated[Path, options.option("DIR", "Model folder to write.")],
+    data: options.OptionalDataFiles = None,
+    config: options.ConfigFile = None,
+    root: options.Root = Path(),
+    pooled: Annotated[
+        bool, options.flag("--pooled", "Choose thresholds for texts of any language, not for each language.")
+    ] = False,
+    domain: Annotated[
+        str | None,
+        options.option("NAME", "Choose thresholds for one kind of text; `--language en-x-NAME` will use them."),
+    ] = None,
+    least_precision: Annotated[
+        float,
+        options.option("SHARE", "Raise the threshold of a label that is right less often, such as 0.33.", min=0, max=1),
+    ] = 0.0,
+    reading: options.ReadingOptions,
+) -> None:
+    """Choose the thresholds of a model on your own data.
+
+    This takes seconds, as nothing is trained. Languages that the data does not have keep their thresholds.
+    """
+    from emoglot.evaluation.language_thresholds import calibrate
+    from emoglot.inference.folder import check_target
+    from emoglot.text.language_names import NO_LANGUAGE
+
+    options.check_new(out)
+    check_target(out)
+    model = chosen.load()
+    rows = read_labelled(data, reading, model.labels) if data else _read_config(config, root)
+    with spinner(f"scoring {len(rows):,} texts"):
+        fitted = calibrate(model, rows, pooled=pooled, domain=domain, least_precision=least_precision)
+    fitted.save(out)
+    languages = {NO_LANGUAGE} if pooled else set(rows.languages)
+    names = ", ".join("any language" if code == NO_LANGUAGE else code for code in sorted(languages))
+    note(f"thresholds for {names}{f' of {domain}' if domain else ''}, chosen on {len(rows):,} rows")
+    typer.echo(str(out))
+
+
+def _read_config(config: Path | None, root: Path) -> Dataset:
+    from emoglot.data.recipe import Recipe
+
+    rows = read_recipe(Recipe.from_toml(config), "thresholds", root) if config else None
+    if rows is None:
+        raise UsageError("no data: give --data, or a --config that lists some as [[data.thresholds]]")
+    return rows

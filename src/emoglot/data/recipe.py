@@ -1,0 +1,135 @@
+"""A recipe: a TOML file with the settings of a run and, under [data], the files it reads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from emoglot.config import read_toml
+from emoglot.data.dataset import Dataset, concatenate
+from emoglot.data.registry import read
+from emoglot.data.split import stratified_split
+from emoglot.errors import DataError, UsageError, shown
+from emoglot.schema import Checked, build, number
+
+DATA = "data"
+PURPOSES = ("train", "validation", "thresholds", "parallel")
+LEARNT = ("train", "parallel")  # the others choose and measure
+_SEED = 0  # of splits and samples: the same rows for every recipe
+
+
+@dataclass(frozen=True)
+class Ingredient(Checked):
+    """Some files of labelled data, and which of their rows to use."""
+
+    path: str  # a pattern such as "brighter/train/*.csv", below the folder of data
+    format: str | None = None
+    skip_bad: bool = False
+    rows: int | None = number(None, 1)  # a random sample of so many
+    rows_each: int | None = number(None, 1)  # a random sample of at most so many from every dataset and language
+    repeats: int = number(1, 1)  # how often each row is there, for data whose weight should exceed its size
+    without_share: float | None = None  # leave this share out, the same in every recipe …
+    only_share: float | None = None  # … and here use nothing but that share
+    without_languages: tuple[str, ...] = ()
+    without_files: tuple[str, ...] = ()  # patterns of names that the path would find
+    only_files: tuple[str, ...] = ()  # patterns of names, of which a file has to match one
+    permissive: bool = False  # whether the terms of this data let anyone use what is learnt from it
+    without_texts_of: str | None = None  # a pattern of files whose texts must not be among these
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.path or Path(self.path).is_absolute():
+            raise UsageError(f"path must lie below the folder of data, got {self.path!r}")
+        if self.without_share is not None and self.only_share is not None:
+            raise UsageError("give without_share or only_share, not both")
+
+    def files(self, root: Path) -> list[Path]:
+        """List the files, in the order of their names."""
+        return _found(root, self.path, self.without_files, self.only_files or ("*",))
+
+    def read(self, root: Path) -> Dataset:
+        """Read the files and select the rows."""
+        data = concatenate(read(path, format=self.format, skip_bad=self.skip_bad) for path in self.files(root))
+        if self.without_texts_of is not None:
+            foreign = {text for path in _found(root, self.without_texts_of) for text in read(path).texts}
+            data = data.select([row for row, text in enumerate(data.texts) if text not in foreign])
+        share = self.without_share if self.only_share is None else self.only_share
+        if share is not None:
+            kept, left_out = stratified_split(data.targets, share, _SEED, groups=data.languages)
+            data = data.select(kept if self.only_share is None else left_out)
+        if self.without_languages:
+            data = data.select([row for row, name in enumerate(data.languages) if name not in self.without_languages])
+        if self.rows_each is not None:
+            data = data.select(_sample_each(data, self.rows_each))
+        if self.rows is not None and self.rows < len(data):
+            data = data.select(np.sort(np.random.default_rng(_SEED).permutation(len(data))[: self.rows]))
+        return data.select(np.tile(np.arange(len(data)), self.repeats))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Settings, and the data to use them on, by what it is for."""
+
+    settings: Mapping[str, Any]
+    data: Mapping[str, tuple[Ingredient, ...]]
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Recipe:
+        """Read a recipe; a file with settings alone is one too."""
+        settings = read_toml(path)
+        data = settings.pop(DATA, {})
+        if not isinstance(data, dict) or not all(isinstance(entries, list) for entries in data.values()):
+            raise UsageError(f"{path}: files are listed as tables such as [[{DATA}.train]], got {shown(data)}")
+        if unknown := data.keys() - set(PURPOSES):
+            raise UsageError(f"{path}: data is for {', '.join(PURPOSES)}, got {', '.join(sorted(unknown))}")
+        return cls(settings, {name: tuple(_ingredients(name, entries)) for name, entries in data.items()})
+
+    def permissive(self) -> Recipe:
+        """Return the same recipe with nothing to learn from but data that is marked as permissive."""
+        kept = {
+            purpose: tuple(entry for entry in entries if entry.permissive or purpose not in LEARNT)
+            for purpose, entries in self.data.items()
+        }
+        return replace(self, data=kept)
+
+    def read(self, purpose: str, root: Path) -> Dataset | None:
+        """Read the labelled data for a purpose, if the recipe names any."""
+        ingredients = self.data.get(purpose)
+        return concatenate(ingredient.read(root) for ingredient in ingredients) if ingredients else None
+
+    def files(self, purpose: str, root: Path) -> list[Path]:
+        """List files that are not labelled data."""
+        return [path for ingredient in self.data.get(purpose, ()) for path in ingredient.files(root)]
+
+
+def _ingredients(purpose: str, entries: list[Any]) -> Iterator[Ingredient]:
+    for entry in entries:
+        try:
+            yield build(Ingredient, entry)
+        except UsageError as error:
+            raise UsageError(f"an entry of [[{DATA}.{purpose}]] is invalid: {error}") from error
+
+
+def _sample_each(data: Dataset, count: int) -> list[int]:
+    """Draw at most so many rows from every dataset and language, in the order of the data."""
+    taken: Counter[tuple[str, str]] = Counter()
+    chosen = []
+    for row in np.random.default_rng(_SEED).permutation(len(data)).tolist():
+        group = (data.sources[row], data.languages[row])
+        if taken[group] < count:
+            taken[group] += 1
+            chosen.append(row)
+    return sorted(chosen)
+
+
+def _found(root: Path, pattern: str, left_out: Sequence[str] = (), taken: Sequence[str] = ("*",)) -> list[Path]:
+    matching = [path for path in root.glob(pattern) if any(map(path.match, taken))]
+    found = sorted(path for path in matching if not any(map(path.match, left_out)))
+    if not found:
+        raise DataError(f"there is no file {pattern} in {root}: give the folder of the recipe's files with --root")
+    return found

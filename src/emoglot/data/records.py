@@ -1,0 +1,288 @@
+"""The records of a file of any size, one after another, each with its line; a malformed one is the error it is."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import IO, Any, TypeAlias
+
+from emoglot.data.cells import check_count
+from emoglot.data.columns import TEXT_COLUMNS, check_different, first_of
+from emoglot.data.formats import CSV, JSONL, PARQUET, SPREADSHEETS, TEXT, TSV
+from emoglot.data.lines import MalformedLineError, check_text, decode_line
+from emoglot.data.streams import Reading, Stream
+from emoglot.errors import DataError, MissingExtraError, shown
+
+Record: TypeAlias = dict[str, Any]
+Numbered: TypeAlias = tuple[int, Record | MalformedLineError]
+Fields: TypeAlias = Iterator[tuple[int, list[str] | MalformedLineError]]
+OnBytes: TypeAlias = Callable[[bytes], Any]
+
+LONGEST_FIELD = 2**20  # characters: a quote that is never closed would swallow the file
+TOO_LONG = f"a field must not have more than {LONGEST_FIELD} characters"
+UNNAMED = "unnamed_"  # columns without a name, but for the first: pandas writes its index as one
+DELIMITERS = (",", ";", "\t", "|")
+_SNIFFED_BYTES, _SNIFFED_ROWS = 2**16, 20
+_PARQUET_ROWS = 1024
+_REASONS = {
+    "unexpected end of data": "a quote that opens here is never closed",
+    "expected after": "a quote inside a quoted field must be doubled",
+    "new-line character": "a carriage return must stand in quotes or before the end of the line",
+    "NUL": "the text must not contain a NUL byte",
+    "field larger": f"{TOO_LONG}; is a quote that opens here never closed?",
+}
+# The limit of the csv module belongs to the process: one reader at a time sets it, and restores it.
+_field_limit_lock = threading.Lock()
+
+
+@dataclass
+class Records:
+    """The columns of a file, None where only its rows have them, and its records."""
+
+    kind: str
+    columns: tuple[str, ...] | None
+    rows: Iterator[Numbered]
+
+
+def open_records(stream: Stream, reading: Reading, on_bytes: OnBytes = lambda data: None) -> Records:
+    """Read a stream by its kind; `on_bytes` is called with all bytes that are read.
+
+    A text file has one column, which is called `text`.
+    """
+    kind = stream.kind or kind_of_content(stream)
+    if kind in SPREADSHEETS:
+        from emoglot.data.spreadsheets import spreadsheet_rows
+
+        return _table(stream, kind, spreadsheet_rows(stream, on_bytes))
+    if kind == PARQUET:
+        columns, rows = _parquet_records(stream.file, stream.name)
+        return Records(kind, columns, rows)
+    lines = stream.lines(on_bytes)
+    if kind == TEXT:
+        return Records(kind, ("text",), _text_records(lines, stream.encoding))
+    if kind == JSONL:
+        if stream.sample.lstrip().startswith(b"["):
+            raise DataError(f"{stream.name} is one JSON array: write one object per line, for example with jq -c '.[]'")
+        return Records(kind, None, _json_records(lines, stream.encoding))
+    if not stream.sample.strip():
+        raise DataError(f"a table needs a header, {stream.name} is empty")
+    delimiter = reading.delimiter or ("\t" if kind == TSV else find_delimiter(stream))
+    return _table(stream, kind, csv_rows(lines, delimiter))
+
+
+def kind_of_content(stream: Stream) -> str:
+    """Return the kind of a file whose name does not state it; raise DataError if its content does not, either."""
+    start = stream.sample.lstrip()
+    if start.startswith(b"{"):
+        return JSONL
+    if has_header(stream):
+        return CSV
+    raise DataError(
+        f"the format of {stream.name} can't be recognised: its name has no known ending, it does not begin like JSON, "
+        "Parquet or a spreadsheet, and its first line is no header; give --in-format, such as txt for a text a line"
+    )
+
+
+def has_header(stream: Stream) -> bool:
+    """Return whether the first line of a stream names a column of texts."""
+    header, *_ = _sniff(stream, find_delimiter(stream))
+    return first_of([name.strip() for name in header], TEXT_COLUMNS) is not None
+
+
+def find_delimiter(stream: Stream) -> str:
+    """Return what separates the cells of most of the first rows, and log it if it is not a comma."""
+    best, best_quality = DELIMITERS[0], (0.0, 1)
+    for delimiter in DELIMITERS:
+        rows = _sniff(stream, delimiter)
+        width = len(rows[0])
+        quality = (sum(len(row) == width for row in rows) / len(rows), width)
+        if width > 1 and quality > best_quality:
+            best, best_quality = delimiter, quality
+    note = (logging.INFO, f"its columns are separated by {best!r}; give --delimiter if that is wrong")
+    if best != DELIMITERS[0] and note not in stream.notes:
+        stream.notes.append(note)
+    return best
+
+
+def _sniff(stream: Stream, delimiter: str) -> list[list[str]]:
+    text = stream.sample[:_SNIFFED_BYTES].decode("utf-8", "replace")
+    lines = text.split("\n")[: -1 if len(stream.sample) > _SNIFFED_BYTES else None]
+    rows: list[list[str]] = []
+    try:
+        reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter)
+        rows.extend(islice((row for row in reader if row), _SNIFFED_ROWS))
+    except csv.Error:
+        pass
+    return rows or [[""]]
+
+
+def _table(stream: Stream, kind: str, rows: Fields) -> Records:
+    """Name the cells of rows by the first of them."""
+    _, header = next(rows, (0, []))
+    try:
+        if isinstance(header, MalformedLineError):
+            raise header
+        check_text("\t".join(header), stream.encoding)
+    except MalformedLineError as error:
+        raise DataError(f"the header of {stream.name} is malformed: {error}") from None
+    columns = [name.strip() for name in header]
+    check_different([name for name in columns if name], stream.name)
+    for index, name in enumerate(columns):
+        if not name and "" in columns[:index]:
+            numbered = (f"{UNNAMED}{number}" for number in count(index + 1))
+            columns[index] = next(free for free in numbered if free not in columns)
+    return Records(kind, tuple(columns), _named(rows, columns, stream.encoding))
+
+
+def _named(rows: Fields, columns: list[str], encoding: str) -> Iterator[Numbered]:
+    for number, fields in rows:
+        if isinstance(fields, MalformedLineError):
+            yield number, fields
+            continue
+        try:
+            check_count(fields, len(columns))
+        except MalformedLineError as error:
+            yield number, error
+        else:
+            yield number, _checked(dict(zip(columns, fields, strict=True)), encoding)
+
+
+def _checked(record: Record, encoding: str) -> Record | MalformedLineError:
+    try:
+        check_text("\t".join(record.values()), encoding)
+    except MalformedLineError as error:
+        return MalformedLineError(str(error), record)
+    return record
+
+
+def _text_records(lines: Iterable[bytes], encoding: str) -> Iterator[Numbered]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = decode_line(line).rstrip("\r\n")
+            check_text(text, encoding)
+            _check_lengths({"text": text})
+        except MalformedLineError as error:
+            yield number, error
+        else:
+            yield number, {"text": text}
+
+
+def _json_records(lines: Iterable[bytes], encoding: str) -> Iterator[Numbered]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = decode_line(line)
+            if text.strip():
+                yield number, _json_record(text, encoding)
+        except MalformedLineError as error:
+            yield number, error
+
+
+def _json_record(line: str, encoding: str) -> Record:
+    check_text(line, encoding)
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:  # a ValueError is also what a number of 5,000 digits raises
+        raise MalformedLineError(f"a line must be a JSON object, got {shown(line)} ({error})") from None
+    if not isinstance(record, dict):
+        raise MalformedLineError(f"a line must be a JSON object, got {shown(line)}")
+    if "\\u" in line:  # an escape may be half a character
+        check_text(json.dumps(record, ensure_ascii=False))
+    _check_lengths(record)
+    return record
+
+
+def _check_lengths(record: Record) -> None:
+    for name, value in record.items():
+        if isinstance(value, str) and len(value) > LONGEST_FIELD:
+            raise MalformedLineError(f"{TOO_LONG}, {name!r} has {len(value)}", record)
+
+
+def csv_rows(lines: Iterator[bytes], delimiter: str) -> Fields:
+    """Parse rows; after a malformed one go on with the line that follows its first."""
+    source = _Lines(lines)
+    while True:
+        reader = csv.reader(source, delimiter=delimiter, strict=True)
+        # A reader is made anew after an error, since the old one has lost its place.
+        while True:
+            first = source.begin_record()
+            try:
+                fields = _next_row(reader)
+            except StopIteration:
+                return
+            except (csv.Error, MalformedLineError) as error:
+                reason = str(error)
+                if isinstance(error, csv.Error):
+                    reason = next((text for part, text in _REASONS.items() if part in reason), f"malformed: {reason}")
+                yield first, MalformedLineError(reason)
+                source.go_back_to(first + 1)
+                break
+            if fields:
+                yield first, fields
+
+
+def _next_row(reader: Iterator[list[str]]) -> list[str]:
+    with _field_limit_lock:
+        previous = csv.field_size_limit(LONGEST_FIELD)
+        try:
+            return next(reader)
+        finally:
+            csv.field_size_limit(previous)
+
+
+class _Lines:
+    """Lines that can be read again from the second line of the current record on."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines = lines
+        self._again: deque[bytes] = deque()
+        self._record: list[bytes] = []
+        self._number = 0  # of the last line
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._again.popleft() if self._again else next(self._lines)
+        self._record.append(line)
+        self._number += 1
+        return decode_line(line)
+
+    def begin_record(self) -> int:
+        """Forget the lines of the record before; return the number of the line that comes."""
+        self._record = []
+        return self._number + 1
+
+    def go_back_to(self, number: int) -> None:
+        """Read the current record's lines again, from this number on."""
+        kept = len(self._record) - (self._number + 1 - number)
+        self._again.extendleft(reversed(self._record[kept:]))
+        self._number = number - 1
+        self._record = []
+
+
+def _parquet_records(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Numbered]]:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtraError("pyarrow", "parquet", "reading Parquet files") from None
+
+    def rows() -> Iterator[Numbered]:
+        try:
+            batches = opened.iter_batches(_PARQUET_ROWS)
+            yield from enumerate((row for batch in batches for row in batch.to_pylist()), start=1)
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+            raise DataError(f"{name} is not a readable Parquet file: {error}") from error
+
+    try:
+        opened = parquet.ParquetFile(file)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{name} is not a readable Parquet file: {error}") from error
+    check_different(opened.schema_arrow.names, name)
+    return tuple(opened.schema_arrow.names), rows()

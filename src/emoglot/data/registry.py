@@ -1,0 +1,91 @@
+"""The formats of data files by name, and `read`, which turns any of them into a dataset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from emoglot.data.corpora import brighter, collection, goemotions, polarity, semeval, xed
+from emoglot.data.dataset import Dataset
+from emoglot.data.formats import SPREADSHEETS, WRITTEN
+from emoglot.data.recognise import recognise_format
+from emoglot.data.streams import Reading
+from emoglot.data.tables import read_table
+from emoglot.data.tabular import LabelledColumns, table_to_dataset
+from emoglot.errors import DataError, UsageError
+from emoglot.labels import check_names
+
+
+class CorpusReader(Protocol):
+    """A reader of a format whose columns are fixed."""
+
+    def __call__(
+        self, path: Path, *, skip_bad: bool = False, language: str | None = None, reading: Reading | None = None
+    ) -> Dataset:
+        """Read the file."""
+
+
+CORPORA: Mapping[str, CorpusReader] = {
+    "semeval": semeval.read_semeval,
+    "brighter": brighter.read_brighter,
+    "xed": xed.read_xed,
+    "goemotions": goemotions.read_goemotions,
+    "goemotions-semeval": goemotions.read_mapped,
+    "collection-train": partial(collection.read_collection, split="train"),
+    "collection-dev": partial(collection.read_collection, split="dev"),
+    "polarity": polarity.read_polarity,
+}
+TABLES = (*WRITTEN, *SPREADSHEETS)
+FORMATS = (*CORPORA, *TABLES)
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    skip_bad: bool = False,
+    text_column: str | None = None,
+    label_columns: Sequence[str] | None = None,
+    labels_column: str | None = None,
+    language_column: str | None = None,
+    language: str | None = None,
+    known_labels: Sequence[str] = (),
+    encoding: str | None = None,
+    delimiter: str | None = None,
+) -> Dataset:
+    """Read a data file; its format, one of `FORMATS`, is recognised by its content and name if it is not given.
+
+    The four column names are for tables only. `language` is for rows whose language the file does not state.
+    `known_labels` are those that a column of names could hold: one that it never uses is then absent, not unknown.
+    `encoding`, such as "cp1252", and the `delimiter` of CSV are recognised if they are not given.
+    A malformed line is a `DataError`, or with `skip_bad` dropped and listed in the dataset's `bad_lines`.
+    """
+    file = Path(path)
+    labels = _checked_labels(label_columns)
+    columns = LabelledColumns(text_column, labels, labels_column, language_column)
+    has_columns = columns != LabelledColumns()
+    reading = Reading(encoding=encoding, delimiter=delimiter)
+    name = format or recognise_format(file, reading, tables_only=has_columns)
+    if name is None:
+        raise DataError(
+            f"the format of {file} can't be recognised by its content: give --format, one of {', '.join(FORMATS)}"
+        )
+    if name in TABLES:
+        columns = replace(columns, known=tuple(known_labels))
+        table = read_table(file, replace(reading, kind=name))
+        return table_to_dataset(table, columns, skip_bad=skip_bad, language=language)
+    if name not in CORPORA:
+        raise UsageError(f"format must be one of {', '.join(FORMATS)}, got {name!r}")
+    if has_columns:
+        raise UsageError(f"column names are for the formats {', '.join(TABLES)}, the columns of {name!r} are fixed")
+    return CORPORA[name](file, skip_bad=skip_bad, language=language, reading=reading)
+
+
+def _checked_labels(label_columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(label_columns, str):
+        raise UsageError(f"label_columns must be a list of names, got the string {label_columns!r}")
+    return None if label_columns is None else check_names(label_columns)

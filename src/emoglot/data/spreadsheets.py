@@ -1,0 +1,55 @@
+"""Rows of a spreadsheet of Excel or LibreOffice, its cells as text."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from emoglot.data.lines import MalformedLineError
+from emoglot.data.streams import Stream, explained
+from emoglot.errors import DataError, MissingExtraError
+
+
+def spreadsheet_rows(
+    stream: Stream, on_bytes: Callable[[bytes], Any]
+) -> Iterator[tuple[int, list[str] | MalformedLineError]]:
+    """Yield the rows of the first visible sheet that are not empty, each with its number.
+
+    The file is read whole: its format has no more than a million rows and can't be read from its beginning on.
+    """
+    try:
+        from python_calamine import CalamineError, SheetTypeEnum, SheetVisibleEnum, load_workbook
+    except ImportError:
+        raise MissingExtraError("python-calamine", "excel", "reading spreadsheets") from None
+    with explained(stream.name):
+        data = stream.file.read()
+    on_bytes(data)
+    try:
+        book = load_workbook(io.BytesIO(data))
+        shown = [
+            sheet.name
+            for sheet in book.sheets_metadata
+            if (sheet.typ, sheet.visible) == (SheetTypeEnum.WorkSheet, SheetVisibleEnum.Visible)
+        ]
+        name = (shown or book.sheet_names)[0]
+        sheet = book.get_sheet_by_name(name)
+    except (CalamineError, OSError) as error:
+        raise DataError(f"{stream.name} is not a readable spreadsheet: {error}; save it again, or as CSV") from error
+    if len(book.sheet_names) > 1:
+        note = f"read the sheet {name!r}, the first visible one of {len(book.sheet_names)}"
+        stream.notes.append((logging.INFO, note))
+    for number, row in enumerate(sheet.iter_rows(), start=1):
+        cells = [_text(cell) for cell in row]
+        if any(cells):
+            yield number, cells
+
+
+def _text(cell: object) -> str:
+    """Return a cell as a spreadsheet program shows it."""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return "" if cell is None else str(cell)

@@ -1,0 +1,1 @@
+"""Evaluation of models: metrics, thresholds per language, evidence per language."""

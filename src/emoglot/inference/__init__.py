@@ -1,0 +1,1 @@
+"""From texts to scores: what predicting needs, with numpy and onnxruntime alone."""

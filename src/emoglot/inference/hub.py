@@ -1,0 +1,142 @@
+"""Models on the Hugging Face hub: download one by name and revision, upload a model folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from emoglot.encoders.store import cache_folder
+from emoglot.errors import LONGEST_REASON, MissingExtraError, ModelError, UsageError, reason_of
+from emoglot.files import folder_in_the_making, is_folder
+from emoglot.inference.description import DESCRIPTION_FILE, LANGUAGES_FILE
+from emoglot.inference.folder import ENCODER_FOLDER, FILES
+
+# As the hub names repositories: letters, digits, ".", "_" and "-", the first and last of them no sign.
+_NAME = re.compile(r"\w(?:[\w.-]{0,94}\w)?/\w(?:[\w.-]{0,94}\w)?", re.ASCII)
+_ENCODER_FILES = f"{ENCODER_FOLDER}/*"
+
+
+def is_hub_name(name: str | os.PathLike[str]) -> bool:
+    """Return whether a name has the form user/model, so that the hub may have it."""
+    return _NAME.fullmatch(_spelling(name)) is not None
+
+
+def find_model(name: str | os.PathLike[str], *, revision: str | None = None, token: str | bool | None = None) -> Path:
+    """Return the folder of a model: the local one of that name, else the hub's, downloaded if it is not in the cache.
+
+    `revision` is a branch, a tag or a commit of the hub; a commit that was downloaded once is never looked up again.
+    """
+    if is_folder(name):
+        if revision is not None:
+            raise UsageError(
+                f"a revision belongs to a model of the Hugging Face hub, got {revision!r} for the local folder {name}: "
+                "leave it out, or load from another working directory"
+            )
+        return Path(name)
+    if not is_hub_name(name):
+        shown = os.fspath(name)[:LONGEST_REASON]
+        raise ModelError(
+            f"there is no model folder {shown}, and it is no name of the Hugging Face hub such as user/model: "
+            f"train one with `emoglot train --out {shown}`"
+        )
+    return _download(_spelling(name), revision, token)
+
+
+def upload_folder(
+    folder: Path, name: str, *, private: bool | None, token: str | bool | None, revision: str | None, message: str
+) -> str:
+    """Upload a model folder to the hub in one commit, and return the commit's address."""
+    if not is_hub_name(name):
+        raise UsageError(f"a model of the Hugging Face hub is named user/model, got {name!r}")
+    huggingface_hub = _import_hub()
+    api = huggingface_hub.HfApi(token=token)
+    with _one_sentence(name, revision):
+        api.create_repo(name, private=private, exist_ok=True)
+        if revision is not None:
+            api.create_branch(name, branch=revision, exist_ok=True)
+        commit = api.upload_folder(
+            repo_id=name,
+            folder_path=folder,
+            revision=revision,
+            commit_message=message,
+            delete_patterns=[_ENCODER_FILES, LANGUAGES_FILE],  # those of the model that is replaced
+        )
+    return str(commit.commit_url)
+
+
+def _download(name: str, revision: str | None, token: str | bool | None) -> Path:
+    huggingface_hub = _import_hub()
+    with _one_sentence(name, revision):
+        patterns = [*FILES, _ENCODER_FILES]
+        snapshot = Path(
+            huggingface_hub.snapshot_download(name, revision=revision, token=token, allow_patterns=patterns)
+        )
+    if not (snapshot / DESCRIPTION_FILE).is_file():
+        raise ModelError(
+            f"{name} on the Hugging Face hub is no emoglot model: it has no {DESCRIPTION_FILE}; if it is an encoder, "
+            f"train a model on it with `emoglot train --encoder {name}`"
+        )
+    return _without_links(snapshot, cache_folder() / "models" / name.replace("/", "--") / snapshot.name)
+
+
+def _without_links(snapshot: Path, folder: Path) -> Path:
+    """Return a folder of regular files with the content of a snapshot, which consists of symbolic links."""
+    if (folder / DESCRIPTION_FILE).is_file():
+        return folder
+    with folder_in_the_making(folder) as draft:
+        shutil.copytree(snapshot, draft, copy_function=_link_or_copy, dirs_exist_ok=True)
+    return folder
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(os.path.realpath(source), target)  # takes no room
+    except OSError:  # another file system, or one without hard links
+        shutil.copyfile(source, target)
+
+
+@contextmanager
+def _one_sentence(name: str, revision: str | None) -> Iterator[None]:
+    """Turn the errors of huggingface_hub into a ModelError of one sentence."""
+    from huggingface_hub import errors
+
+    try:
+        yield
+    except errors.GatedRepoError as error:
+        raise ModelError(
+            f"{name} is on the Hugging Face hub, but its owner must grant access: ask there, then pass token=…"
+        ) from error
+    except errors.RepositoryNotFoundError as error:
+        raise ModelError(
+            f"there is no model {name}: it is no local folder, and the Hugging Face hub has none of that name, or a "
+            "private one: check the spelling, or pass token=…"
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise ModelError(
+            f"{name} on the Hugging Face hub has no revision {revision!r}: give a branch, a tag or a whole commit id"
+        ) from error
+    except errors.LocalEntryNotFoundError as error:
+        raise ModelError(
+            f"there is no local folder {name}, the Hugging Face hub can't be reached, and its cache on this machine "
+            "does not have the model: check the network and HF_HUB_OFFLINE, or give a model folder"
+        ) from error
+    except Exception as error:  # the HTTP library's errors, too, which differ from one version to the next
+        raise ModelError(f"the Hugging Face hub did not serve {name}: {reason_of(error)}; try again later") from error
+
+
+def _spelling(name: str | os.PathLike[str]) -> str:
+    """Return a name as it was given; a Path writes slashes in the way of its system."""
+    return name.as_posix() if isinstance(name, Path) else os.fspath(name)
+
+
+def _import_hub() -> Any:
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise MissingExtraError(error.name or "huggingface_hub", "hub", "a model of the Hugging Face hub") from error
+    return huggingface_hub

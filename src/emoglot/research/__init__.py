@@ -1,0 +1,1 @@
+"""Research: the experiments of the paper and hyperparameter search."""

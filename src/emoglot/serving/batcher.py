@@ -1,0 +1,182 @@
+"""The batcher: texts of many requests are scored together, in slices, and every request gets its answers in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Generic, TypeVar
+
+Answer = TypeVar("Answer")
+
+# What a slice should take. A light request beside a heavy one waits for the end of the slice that is worked on, so it
+# is still answered within a fraction of a second.
+SLICE_SECONDS = 0.1
+FIRST_BUDGET = 1024  # of a model whose speed is not known yet; every full slice may double it
+
+
+class QueueFullError(Exception):
+    """Raised when more texts would be waiting than allowed."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A text, what it costs in about as many units as it has tokens, and what else the scoring function needs."""
+
+    text: str
+    cost: int
+    question: Any = None
+
+
+class _Turn(IntEnum):
+    """When a request has its turn: those without a text in the last slice first, then new ones, then the others."""
+
+    PASSED_OVER = 0
+    NEW = 1
+    SERVED = 2
+
+
+@dataclass
+class _Job(Generic[Answer]):
+    """A request: the texts that still wait, and the answers so far."""
+
+    waiting: deque[Item]
+    future: asyncio.Future[list[Answer]]
+    answers: list[Answer] = field(default_factory=list)
+    texts: int = 0
+    turn: _Turn = _Turn.NEW
+
+
+class Batcher(Generic[Answer]):
+    """Collects texts while the model is busy, and passes it the next slice when it is not.
+
+    A single client is served at once. Large requests take turns with others, slice by slice. How much a slice may cost
+    follows the time that slices take, up to a limit.
+    """
+
+    def __init__(
+        self,
+        score: Callable[[Sequence[Item]], Sequence[Answer]],
+        *,
+        budget: int,
+        wait: float,
+        limit: int,
+        seconds: float = SLICE_SECONDS,
+        on_batch: Callable[[Sequence[Item], float], None] = lambda items, seconds: None,
+        on_depth: Callable[[int], None] = lambda depth: None,
+    ) -> None:
+        """Score slices with `score`, in a thread of its own.
+
+        `budget` is the highest cost of a slice, `wait` the seconds to wait for more texts while there are several
+        requests, `limit` the number of texts that may wait, `seconds` the time that a slice should take.
+        """
+        self._score = score
+        self._highest = budget
+        self._budget = min(budget, FIRST_BUDGET)
+        self._seconds = seconds
+        self._wait = wait
+        self._limit = limit
+        self._on_batch = on_batch
+        self._on_depth = on_depth
+        self._jobs: list[_Job[Answer]] = []
+        self._arrival = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, "scoring")
+        self.depth = 0  # texts that wait or are being scored
+
+    async def submit(self, items: Sequence[Item]) -> list[Answer]:
+        """Return the answers for some texts, in order."""
+        if not items:
+            return []
+        if self.depth + len(items) > self._limit:
+            raise QueueFullError
+        job = _Job[Answer](deque(items), asyncio.get_running_loop().create_future(), texts=len(items))
+        self._change_depth(len(items))
+        self._jobs.append(job)
+        self._arrival.set()
+        try:
+            return await job.future
+        finally:  # also when the client is gone: what still waits is not scored
+            self._change_depth(-len(items))
+
+    def _change_depth(self, by: int) -> None:
+        self.depth += by
+        self._on_depth(self.depth)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        loop = asyncio.get_running_loop()
+        crowd = False
+        while True:
+            await self._arrival.wait()
+            if crowd and self._wait:
+                await asyncio.sleep(self._wait)
+            batch = self._take()
+            crowd = len({id(job) for job, _ in batch}) > 1
+            if not self._jobs:
+                self._arrival.clear()
+            if not batch:
+                continue
+            items = [item for _, item in batch]
+            began = loop.time()
+            answers = await loop.run_in_executor(self._thread, self._try, items)
+            seconds = loop.time() - began
+            self._adapt(sum(item.cost for item in items), seconds)
+            self._on_batch(items, seconds)
+            _deliver(batch, answers)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown(wait=False)
+
+    def _adapt(self, cost: int, seconds: float) -> None:
+        """Move the budget towards what takes as long as a slice should; a small slice is no measure of that."""
+        if cost >= self._budget / 2 or seconds > self._seconds:
+            factor = min(2.0, max(0.5, self._seconds / max(seconds, 1e-6)))
+            self._budget = min(self._highest, max(1, int(self._budget * factor)))
+
+    def _try(self, items: Sequence[Item]) -> list[Answer | Exception]:
+        """Score a slice; if that fails, every text alone, so that a bad text fails only its own request."""
+        try:
+            return list(self._score(items))
+        except Exception as error:  # whatever it is, the request of this text ends with it
+            return [error] if len(items) == 1 else [answer for item in items for answer in self._try([item])]
+
+    def _take(self) -> list[tuple[_Job[Answer], Item]]:
+        """Return the next slice: of each request in turn a share of the budget, until the budget is used.
+
+        A text that exceeds the rest of the budget waits, and is the first of the next slice.
+        """
+        jobs = [job for job in self._jobs if not job.future.done()]  # the clients of the others are gone
+        queue = deque(sorted(jobs, key=lambda job: job.turn))
+        share = max(1, self._budget // max(1, len(jobs)))
+        batch: list[tuple[_Job[Answer], Item]] = []
+        left = self._budget
+        for job in jobs:
+            job.turn = _Turn.PASSED_OVER
+        while queue and left > 0:
+            job, own = queue.popleft(), 0
+            while job.waiting and own < share and (job.waiting[0].cost <= left or not batch):
+                item = job.waiting.popleft()
+                batch.append((job, item))
+                own += max(1, item.cost)
+                left -= max(1, item.cost)
+                job.turn = _Turn.SERVED
+            if own >= share:
+                queue.append(job)
+        self._jobs = [job for job in jobs if job.waiting]
+        return batch
+
+
+def _deliver(batch: Sequence[tuple[_Job[Answer], Item]], answers: Sequence[Answer | Exception]) -> None:
+    for (job, _), answer in zip(batch, answers, strict=True):
+        if job.future.done():
+            continue
+        if isinstance(answer, Exception):
+            job.future.set_exception(answer)
+            continue
+        job.answers.append(answer)
+        if len(job.answers) == job.texts:
+            job.future.set_result(job.answers)

@@ -1,0 +1,200 @@
+"""Clients of the service, blocking and asynchronous, that answer like a local model."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import weakref
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emoglot.errors import DataError, MissingExtraError
+from emoglot.inference.prediction import Prediction, TokenWeight
+from emoglot.inference.protocol import AsyncPredictor, Predictor, Wanted
+from emoglot.serving.conversation import Conversation, Failure, Outcome, Reply, Request, Steps, T
+from emoglot.text.arguments import Languages
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from emoglot.model import Model
+
+RETRIES = 5
+TIMEOUT = 60.0  # seconds to connect, and for each piece of an answer
+
+
+class Client:
+    """A model behind the service; its methods are those of `emoglot.Model`."""
+
+    def __init__(self, url: str, *, token: str | None = None, timeout: float = TIMEOUT, retries: int = RETRIES) -> None:
+        """Connect to a service by its address, such as http://127.0.0.1:8000, and its token if it has one."""
+        self._conversation = Conversation(url, token, retries)
+        self._http = _import_httpx().Client(**_options(url, self._conversation, timeout))
+        weakref.finalize(self, self._http.close)  # for a program that never does
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels, in the order of the columns of `predict_proba`."""
+        return self._run(self._conversation.labels())
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """The score from which each label is given; infinity for one that is never given."""
+        return self._run(self._conversation.thresholds())
+
+    @overload  # a string is an iterable of strings, too
+    def predict(  # type: ignore[overload-overlap]
+        self, texts: str, language: str | None = None, *, precision: Wanted = None, recall: Wanted = None
+    ) -> Prediction: ...
+
+    @overload
+    def predict(
+        self, texts: Iterable[str], language: Languages = None, *, precision: Wanted = None, recall: Wanted = None
+    ) -> list[Prediction]: ...
+
+    def predict(
+        self, texts: str | Iterable[str], language: Languages = None, *, precision: Wanted = None, recall: Wanted = None
+    ) -> Prediction | list[Prediction]:
+        """Return the labels of a text, or of each text of a list; the arguments are those of `Model.predict`."""
+        return self._run(self._conversation.predict(texts, language, precision, recall))
+
+    def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
+        """Return the scores, float32 (texts, labels)."""
+        return self._run(self._conversation.predict_proba(texts))
+
+    def explain(self, text: str) -> tuple[TokenWeight, ...]:
+        """Return every token of a text with its attention weight; the weights sum to 1."""
+        return self._run(self._conversation.explain(text))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, steps: Steps[T]) -> T:
+        outcome: Outcome = None
+        try:
+            while True:
+                step = steps.send(outcome)
+                outcome = self._send(step) if isinstance(step, Request) else _sleep(step)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    def _send(self, request: Request) -> Outcome:
+        try:
+            return _reply(self._http.request(request.method, request.url, content=request.body))
+        except _import_httpx().HTTPError as error:
+            return Failure(error)
+
+
+class AsyncClient:
+    """`Client` for asyncio: the same methods, to be awaited."""
+
+    def __init__(self, url: str, *, token: str | None = None, timeout: float = TIMEOUT, retries: int = RETRIES) -> None:
+        """Connect to a service by its address, such as http://127.0.0.1:8000, and its token if it has one."""
+        self._conversation = Conversation(url, token, retries)
+        self._http = _import_httpx().AsyncClient(**_options(url, self._conversation, timeout))
+
+    async def labels(self) -> tuple[str, ...]:
+        """Return the labels, in the order of the columns of `predict_proba`."""
+        return await self._run(self._conversation.labels())
+
+    async def thresholds(self) -> dict[str, float]:
+        """Return the score from which each label is given; infinity for one that is never given."""
+        return await self._run(self._conversation.thresholds())
+
+    @overload
+    async def predict(  # type: ignore[overload-overlap]
+        self, texts: str, language: str | None = None, *, precision: Wanted = None, recall: Wanted = None
+    ) -> Prediction: ...
+
+    @overload
+    async def predict(
+        self, texts: Iterable[str], language: Languages = None, *, precision: Wanted = None, recall: Wanted = None
+    ) -> list[Prediction]: ...
+
+    async def predict(
+        self, texts: str | Iterable[str], language: Languages = None, *, precision: Wanted = None, recall: Wanted = None
+    ) -> Prediction | list[Prediction]:
+        """Return the labels of a text, or of each text of a list; the arguments are those of `Model.predict`."""
+        return await self._run(self._conversation.predict(texts, language, precision, recall))
+
+    async def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
+        """Return the scores, float32 (texts, labels)."""
+        return await self._run(self._conversation.predict_proba(texts))
+
+    async def explain(self, text: str) -> tuple[TokenWeight, ...]:
+        """Return every token of a text with its attention weight; the weights sum to 1."""
+        return await self._run(self._conversation.explain(text))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _run(self, steps: Steps[T]) -> T:
+        outcome: Outcome = None
+        try:
+            while True:
+                step = steps.send(outcome)
+                outcome = await (self._send(step) if isinstance(step, Request) else asyncio.sleep(step))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    async def _send(self, request: Request) -> Outcome:
+        try:
+            return _reply(await self._http.request(request.method, request.url, content=request.body))
+        except _import_httpx().HTTPError as error:
+            return Failure(error)
+
+
+def _import_httpx() -> Any:
+    # httpx2 continues httpx, which has had no release since 2024, and huggingface_hub brings it already.
+    try:
+        import httpx2
+    except ImportError as error:
+        raise MissingExtraError("httpx2", "client", "asking a service") from error
+    return httpx2
+
+
+def _options(url: str, conversation: Conversation, timeout: float) -> dict[str, Any]:
+    httpx = _import_httpx()
+    try:
+        httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise DataError(f"{url!r} is not the address of a service: {error}") from error
+    # Neither a proxy nor a password is taken from the environment: texts go where the program sends them.
+    return {"headers": conversation.headers, "timeout": timeout, "follow_redirects": True, "trust_env": False}
+
+
+def _sleep(seconds: float) -> Outcome:
+    time.sleep(seconds)
+    return None
+
+
+def _reply(response: httpx2.Response) -> Reply:
+    return Reply(response.status_code, response.content, response.headers.get("retry-after"))
+
+
+if TYPE_CHECKING:  # mypy checks here that model and clients can be used in each other's place
+
+    def _check(model: Model, client: Client, asynchronous: AsyncClient) -> tuple[Predictor, Predictor, AsyncPredictor]:
+        return model, client, asynchronous

@@ -1,0 +1,87 @@
+// Many texts as the user gave them: columns, rows, and which column holds the texts.
+
+import { decode, parse, write } from "./csv.js";
+import { isZip, readSpreadsheet } from "./spreadsheet.js";
+
+const TEXT_COLUMNS = ["text", "tweet", "comment", "sentence", "message", "content", "review", "post", "body"];
+
+export const fromLines = (lines) => ({ columns: ["text"], rows: lines.map((line) => [line]), column: 0 });
+
+export const linesOf = (text) => text.split(/\r\n|[\r\n]/).filter((line) => line.trim());
+
+const hasLines = (name) => /\.txt$/i.test(name);
+
+/** The records of a file: its lines if its name ends with .txt, else the rows of a table. */
+export async function readFile(name, bytes) {
+  if (isZip(bytes)) return readSpreadsheet(bytes).catch((error) => refuse(name, reasonOf(error)));
+  const content = decode(bytes);
+  if (content.includes("\0")) refuse(name, "it is none of these, or it has a password");
+  if (hasLines(name)) return linesOf(content.replace(/^\ufeff/, "")).map((line) => [line]);
+  return /\.(tsv|tab)$/i.test(name) ? parse(content, "\t") : parse(content);
+}
+
+// What the browser itself throws, such as an offset out of bounds, says nothing to the user.
+const reasonOf = (error) => (error.constructor === Error ? error.message : "it is damaged");
+
+function refuse(name, reason) {
+  const formats = "CSV, TSV and TXT files and spreadsheets (.xlsx, .ods)";
+  throw new Error(`This page reads ${formats}, but not ${name}: ${reason}. Save it as one of them.`);
+}
+
+/** The records of a file as columns and rows. */
+export function fromRecords(name, records, hasHeader) {
+  if (hasLines(name)) return fromLines(records.map(([line]) => line));
+  const width = records.reduce((most, record) => Math.max(most, record.length), 0);
+  const names = hasHeader ? (records[0] ?? []) : [];
+  const columns = Array.from({ length: width }, (_, index) => names[index] ?? `column ${index + 1}`);
+  const rows = records.slice(hasHeader ? 1 : 0).map((record) => columns.map((_, index) => record[index] ?? ""));
+  return { columns, rows, column: guessColumn(columns, rows) };
+}
+
+function guessColumn(columns, rows) {
+  const names = columns.map((name) => name.trim().toLowerCase());
+  for (const wanted of TEXT_COLUMNS) if (names.includes(wanted)) return names.indexOf(wanted);
+  const first = rows.slice(0, 100);
+  const lengths = columns.map((_, index) => first.reduce((sum, row) => sum + row[index].length, 0));
+  return lengths.indexOf(Math.max(...lengths));
+}
+
+export const textsOf = ({ rows, column }) => rows.map((row) => row[column]);
+
+/** The columns that are added, as `emoglot score` adds them: name, and cell of a result. */
+function addedColumns({ labels, sentiment }) {
+  const ofSentiment = [
+    ["sentiment", (result) => result.sentiment?.name],
+    ["sentiment_score", (result) => result.sentiment?.score],
+  ];
+  return [
+    ["labels", (result) => result.labels.join(",")],
+    ...labels.map(({ id }) => [id, (result) => result.scores[id]]),
+    ...(sentiment ? ofSentiment : []),
+    ["language", (result) => result.language],
+    ["truncated", (result) => String(Boolean(result.truncated || result.cut))],
+    ["unreadable", (result) => String(result.unreadable)],
+  ];
+}
+
+/** The table that a report is made of: the text, what the model says, and the columns of time and group if chosen. */
+export function toScored({ rows, column }, results, model, time, group) {
+  const added = addedColumns(model);
+  const chosen = [["text", column], ...(time === null ? [] : [["time", time]]), ...(group === null ? [] : [["group", group]])];
+  const body = results.map((result, index) => [
+    ...chosen.map(([, place]) => rows[index][place]),
+    ...added.map(([, cell]) => cell(result) ?? ""),
+  ]);
+  return write([[...chosen.map(([name]) => name), ...added.map(([name]) => name)], ...body], false);
+}
+
+/** The user's columns as they were, then what the model says; a cell is empty where it says nothing, or not yet. */
+export function toCsv({ columns, rows }, results, model) {
+  const added = addedColumns(model);
+  const names = added.map(([name]) => (columns.includes(name) ? `emoglot ${name}` : name));
+  const body = rows.map((row, index) => {
+    const result = results[index];
+    return [...row, ...added.map(([, cell]) => (result && cell(result)) ?? "")];
+  });
+  return write([[...columns, ...names], ...body]);
+}

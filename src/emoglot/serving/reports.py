@@ -1,0 +1,41 @@
+"""Reports: the page of `emoglot report` for a table that the page has scored."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from fastapi import HTTPException
+
+from emoglot.errors import DataError, EmoglotError, MissingExtraError, UsageError
+
+# One at a time: a report uses all cores for some seconds, and predictions must not wait for several.
+_turn = asyncio.Semaphore(1)
+
+
+async def make_page(table: bytes, name: str, time: str | None, group: str | None, model: Path | None) -> str:
+    """Return the HTML about a scored table in CSV; `time` and `group` are columns of it."""
+    async with _turn:
+        try:
+            return await asyncio.to_thread(_make, table, name, time, group, model)
+        except MissingExtraError as error:
+            raise HTTPException(501, str(error)) from error
+        except EmoglotError as error:
+            raise HTTPException(422, str(error)) from error
+
+
+def _make(table: bytes, name: str, time: str | None, group: str | None, model: Path | None) -> str:
+    from emoglot.report.options import Options
+    from emoglot.report.write import make_report
+
+    with tempfile.TemporaryDirectory(prefix="emoglot-") as folder:
+        path = Path(folder) / "scored.csv"
+        path.write_bytes(table)
+        try:
+            html, _ = make_report(path, Options(time=time, group=group, model=model), name=name)
+        except UsageError as error:  # its message names our temporary file
+            raise DataError(str(error).replace(str(path), name)) from error
+        except DataError as error:
+            raise DataError(str(error).replace(str(path), name)) from error
+    return html

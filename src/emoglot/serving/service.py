@@ -1,0 +1,173 @@
+"""The service without HTTP: a model behind a batcher, which turns requests into JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic_core import to_json
+
+from emoglot._version import __version__
+from emoglot.encoders.registry import BUNDLED_MODEL
+from emoglot.errors import DataError, ModelError
+from emoglot.evaluation.evidence import list_languages
+from emoglot.inference.checks import read_page
+from emoglot.inference.description import CARD_FILE
+from emoglot.inference.folder import listed
+from emoglot.inference.prediction import Analysis
+from emoglot.inference.thresholds import decide
+from emoglot.model import Model, load
+from emoglot.serving.batcher import Batcher, Item
+from emoglot.serving.metrics import ServiceMetrics
+from emoglot.serving.schemas import Label, LanguageInfo, Limits, ModelResponse, PredictRequest
+from emoglot.serving.settings import Settings
+from emoglot.text.arguments import check_languages
+from emoglot.text.limit import READ_CHARACTERS
+
+# Estimates for the batcher. Normalising and tokenising follow the bytes of a text, of which a token has about four; to
+# explain a text, it is read once more, by itself.
+BYTES_PER_TOKEN = 4
+EXPLAIN_COST = 4
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about a text, beside the text."""
+
+    request: PredictRequest
+    language: str | None
+    strict: NDArray[np.float64] | None  # thresholds for the precision or recall that was asked for
+
+
+def load_model(settings: Settings) -> Model:
+    """Load the model that the settings name."""
+    return load(settings.model_folder, encoder=settings.encoder or None)
+
+
+class Service:
+    """Answers requests with a model."""
+
+    def __init__(self, settings: Settings, metrics: ServiceMetrics, model: Model | None = None) -> None:
+        self.settings = settings
+        self._model = model or load_model(settings)
+        self._folder = settings.model_folder or BUNDLED_MODEL
+        self.name = self._model.encoder.name if settings.model_folder is None else self._folder.resolve().name
+        self._batcher: Batcher[bytes] = Batcher(
+            self._score,
+            budget=settings.batch_tokens,
+            wait=settings.batch_wait,
+            limit=settings.max_queue,
+            on_batch=metrics.on_batch,
+            on_depth=metrics.on_depth,
+        )
+        self._worker: asyncio.Task[None] | None = None
+        self.description = self._describe()  # once: what is served must not change with the files
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the model."""
+        return self._model.labels
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests are answered."""
+        return self._worker is not None and not self._worker.done()
+
+    async def start(self) -> None:
+        """Start the worker, after a first prediction, which is slow."""
+        await asyncio.to_thread(self._model.predict, ["ready"])
+        self._worker = asyncio.create_task(self._batcher.run())
+
+    async def stop(self) -> None:
+        """Stop the worker; uvicorn has waited for all answers before."""
+        if self._worker is not None:
+            self._worker.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._worker
+        self._batcher.close()
+
+    async def predict(self, request: PredictRequest) -> bytes:
+        """Return the answer to a request, in JSON."""
+        texts = request.all_texts()
+        language = check_languages(request.language, len(texts))
+        assert not isinstance(language, list)
+        labels = self._model.labels
+        if unknown := sorted(set(request.threshold) - set(labels)):
+            raise DataError(f"a threshold is for one of the labels {', '.join(labels)}, got {unknown[0]!r}")
+        strict = self._strict_thresholds(request)
+        never = [] if strict is None else self._model.strictness.never_given(labels, request.precision, request.recall)
+        results = await self._batcher.submit([_item(text, request, language, strict) for text in texts])
+        model = to_json({"name": self.name, "version": __version__})
+        return b'{"model":%s,"results":[%s],"never_given":%s}' % (model, b",".join(results), to_json(never))
+
+    def _describe(self) -> ModelResponse:
+        """Return all that is known of the model."""
+        state = self._model.state
+        try:
+            measured = list_languages(self._folder)
+        except ModelError:  # nobody has measured the languages of a user's own model
+            measured = []
+        languages = [
+            LanguageInfo(**asdict(language), threshold=self._own_thresholds(language.code)) for language in measured
+        ]
+        settings = self.settings
+        return ModelResponse(
+            name=self.name,
+            version=__version__,
+            labels=[Label.of_name(*pair) for pair in zip(state.labels, listed(state.thresholds), strict=True)],
+            languages=languages,
+            limits=Limits(texts=settings.max_texts, characters=settings.max_characters, body_bytes=settings.max_body),
+            sentiment=bool(state.sentiment),
+            strictness=state.strictness is not None,
+            card=read_page(self._folder, CARD_FILE) or "",
+        )
+
+    def _own_thresholds(self, language: str) -> dict[str, float | None] | None:
+        state = self._model.state
+        thresholds = state.thresholds_for(language)
+        if thresholds is state.thresholds:
+            return None
+        return dict(zip(state.labels, listed(thresholds), strict=True))
+
+    def _strict_thresholds(self, request: PredictRequest) -> NDArray[np.float64] | None:
+        """Return the thresholds for the precision or recall that was asked for."""
+        if request.precision is None and request.recall is None:
+            return None
+        return self._model.strictness.thresholds(request.precision, request.recall)
+
+    def _score(self, items: Sequence[Item]) -> list[bytes]:
+        """Return the result of each text, already in JSON, so that nothing that grows with a request is left to do."""
+        texts = [item.text for item in items]
+        analysis = self._model.analyse(texts, [item.question.language for item in items])
+        return [to_json(self._result(analysis.take([row]), item)) for row, item in enumerate(items)]
+
+    def _result(self, analysis: Analysis, item: Item) -> dict[str, Any]:
+        """Return the result of one text."""
+        state, question = self._model.state, item.question
+        request: PredictRequest = question.request
+        own = question.strict
+        if own is None:
+            own = state.thresholds_for(analysis.sure_languages()[0], named=bool(analysis.is_named[0]))
+        cuts = [request.threshold.get(name, cut) for name, cut in zip(state.labels, own, strict=True)]
+        is_read = analysis.is_read[:, None]
+        chosen = decide(analysis.scores, np.array(cuts), single_label=state.config.single_label) & is_read
+        (prediction,) = analysis.predictions(chosen, state.labels)
+        result = asdict(prediction)
+        if request.top_k:
+            ranked = sorted(prediction.scores.items(), key=lambda pair: -pair[1])
+            result["scores"] = dict(ranked[: request.top_k])
+        if request.explain:
+            result["tokens"] = [asdict(token) for token in self._model.explain(item.text)]
+            result["thresholds"] = dict(zip(state.labels, listed(np.array(cuts)), strict=True))
+        return result
+
+
+def _item(text: str, request: PredictRequest, language: str | None, strict: NDArray[np.float64] | None) -> Item:
+    """Estimate what a text costs, by what is read of it."""
+    cost = 2 + len(text[:READ_CHARACTERS].encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN
+    return Item(text, cost * (EXPLAIN_COST if request.explain else 1), Question(request, language, strict))

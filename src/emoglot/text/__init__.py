@@ -1,0 +1,1 @@
+"""Texts: normalisation and language identification."""

@@ -1,0 +1,1 @@
+"""Training: heads, fine-tuning, distillation, calibration; requires torch."""

@@ -1,0 +1,25 @@
+"""`emoglot score`: the options that one engine has and the other has not. What it writes is tested in tests/batch."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.harness import USAGE, check_error
+
+CLUSTER = ("--engine", "ray")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((*CLUSTER, "--resume"), "--resume does not work on a cluster"),
+        ((*CLUSTER, "--overwrite"), "--overwrite does not work on a cluster"),
+        ((*CLUSTER, "--encoding", "cp1252"), "--encoding does not work on a cluster"),
+        ((*CLUSTER, "--delimiter", ";"), "--delimiter does not work on a cluster"),
+        ((*CLUSTER, "--id-column", "id"), "--id-column does not work on a cluster"),
+        (("--address", "ray://head:10001"), "give --engine ray as well"),
+        (("--engine", "spark"), "an engine is local or ray, got 'spark'"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(run, tmp_path, options, message):
+    check_error(run("score", tmp_path / "in.csv", tmp_path / "out.csv", *options), USAGE, message)

@@ -1,0 +1,163 @@
+"""Files that are chosen or dropped."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+
+import pytest
+
+from tests.serving.page.browsing import (
+    AFRAID,
+    HAPPY,
+    MARKUP,
+    ROWS,
+    Select,
+    assert_harmless,
+    write_csv,
+)
+
+
+def test_markup_in_a_file_stays_text(page, tmp_path):
+    file = tmp_path / "<b>bold.csv"
+    write_csv(file, [["<img src=x onerror=alert(3)>", "text"], [MARKUP, MARKUP]])
+    page.give(file, 1)
+    assert page["many-title"].text == file.name
+    assert page.all("#rows tbody th")[0].text == MARKUP
+    assert [option.text for option in Select(page["column"]).options] == ["<img src=x onerror=alert(3)>", "text"]
+    assert_harmless(page)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_file_comes_back_with_its_columns_and_scores(page, model, tmp_path, delimiter):
+    write_csv(tmp_path / "rows.csv", ROWS, delimiter)
+    page.give(tmp_path / "rows.csv", len(ROWS) - 1)
+    assert Select(page["column"]).first_selected_option.text == "text"
+    header, *body = page.download()
+    # The user's own column "joy" keeps its name; ours gets another.
+    ours = ["labels", *(f"emoglot {name}" if name == "joy" else name for name in model.labels)]
+    ours += ["sentiment", "sentiment_score", "language", "truncated", "unreadable"]
+    assert header == ["id", "'=header", "text", "joy", *ours]
+    assert len(body) == len(ROWS) - 1
+    for row, original, expected in zip(body, ROWS[1:], model.predict([row[2] for row in ROWS[1:]]), strict=True):
+        assert row[:4] == [f"'{cell}" if cell.startswith(("=", "-", "@", "+", "\t")) else cell for cell in original]
+        assert row[4] == ",".join(expected.labels)
+        scores, others = row[5 : 5 + len(model.labels)], row[5 + len(model.labels) :]
+        if not expected.scores:  # the last one, which is empty
+            assert [*scores, *others] == [""] * (len(model.labels) + 3) + ["false", "false"]
+            continue
+        assert [float(cell) for cell in scores] == pytest.approx(list(expected.scores.values()), abs=1e-4)
+        assert others[0] == expected.sentiment.name
+        assert float(others[1]) == pytest.approx(expected.sentiment.score, abs=1e-4)
+        assert others[2:] == [expected.language or "", "false", "false"]
+
+
+def test_another_column_can_be_read(page, model, tmp_path):
+    write_csv(tmp_path / "rows.csv", [["first", "second"], [HAPPY + " " + HAPPY, "I am furious with you"]])
+    page.give(tmp_path / "rows.csv", 1)
+    assert Select(page["column"]).first_selected_option.text == "first"  # the longest
+    Select(page["column"]).select_by_visible_text("second")
+    page.wait(lambda: [row.text for row in page.all("#rows tbody th")] == ["I am furious with you"])
+    assert page.download()[1][2] == ",".join(model.predict(["I am furious with you"])[0].labels)
+
+
+def test_a_file_without_names_loses_no_row(page, tmp_path):
+    write_csv(tmp_path / "rows.csv", [["1", HAPPY], ["2", AFRAID]])
+    page.give(tmp_path / "rows.csv", 1)
+    page["header"].click()
+    page.wait(lambda: page["many-note"].text.startswith("2 texts"))
+    assert [row.text for row in page.all("#rows tbody th")] == [HAPPY, AFRAID]
+
+
+def test_a_file_can_be_dropped_and_closed(page):
+    script = """
+    const data = new DataTransfer();
+    data.items.add(new File([arguments[1]], "lines.txt"));
+    arguments[0].dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    """
+    page.run(script, page["text"], f"{HAPPY}\n\n{AFRAID}, {HAPPY}\n")
+    page.wait(lambda: [row.text for row in page.all("#rows tbody th")] == [HAPPY, f"{AFRAID}, {HAPPY}"])
+    page["close"].click()
+    page.wait(page["wheel"].is_displayed)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"text\r\n", b"\n\n"])
+def test_a_file_without_texts_is_no_trouble(page, tmp_path, content):
+    (tmp_path / "empty.csv").write_bytes(content)
+    page.give(tmp_path / "empty.csv", 0)
+    assert page.all("#rows tbody tr") == []
+    assert len(page.download()) == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+def test_files_of_other_programs_are_read(page, tmp_path, encoding):
+    (tmp_path / "rows.csv").write_bytes("id;text\r\n1;Qué alegría\r\n".encode(encoding))
+    page.give(tmp_path / "rows.csv", 1)
+    assert page.all("#rows tbody th")[0].text == "Qué alegría"
+
+
+def test_a_long_file_shows_its_beginning_and_downloads_whole(page, tmp_path):
+    write_csv(tmp_path / "long.csv", [["text"], *([f"so happy {index}"] for index in range(230))])
+    page.give(tmp_path / "long.csv", 230)
+    assert len(page.all("#rows tbody tr")) == 200
+    assert "first 200" in page["many-note"].text
+    assert [row[0] for row in page.download()[1:]] == [f"so happy {index}" for index in range(230)]
+
+
+def test_a_report_of_a_file_can_be_downloaded(page, tmp_path):
+    pytest.importorskip("polars")
+    rows = [[f"so happy {day}", f"2026-03-{day:02d}", "shop" if day % 2 else "=cmd"] for day in range(1, 11)]
+    write_csv(tmp_path / "posts.csv", [["text", "when", "source"], *rows])
+    page.give(tmp_path / "posts.csv", 10)
+    Select(page["time"]).select_by_visible_text("when")
+    Select(page["group"]).select_by_visible_text("source")
+    page["report"].click()
+    (file,) = page.wait(lambda: list(page.downloads.glob("posts-report*.html")))
+    report = file.read_text(encoding="utf-8")
+    assert "Emotions in posts.csv" in report
+    assert "10 texts" in report
+    assert "shop" in report
+    assert "<title>=cmd</title>" in report  # without the quote that keeps it from being a formula
+    assert page["report"].is_enabled()
+
+
+def test_reading_can_be_stopped(page, tmp_path):
+    """The service answers once, then never: what was read stays, and the rest is empty in the download."""
+    hang = """
+    const ask = window.fetch;
+    let asked = 0;
+    window.fetch = (path, options) => ++asked === 1 ? ask(path, options) : new Promise((_, reject) =>
+      options.signal.addEventListener("abort", () => reject(options.signal.reason)));
+    """
+    page.run(hang)
+    write_csv(tmp_path / "rows.csv", [["text"], *([f"so happy {index}"] for index in range(10))])
+    page["file"].send_keys(str(tmp_path / "rows.csv"))
+    page.wait(lambda: page["many-note"].text == "4 of 10 texts read.")
+    page["stop"].click()
+    page.wait(lambda: not page["running"].is_displayed())
+    rows = page.download()[1:]
+    assert [row[1] != "" for row in rows] == [True] * 4 + [False] * 6
+
+
+def test_csv_agrees_with_python(page):
+    """Whatever Python's csv writes is read the same, and what the page writes Python reads the same."""
+    chance = random.Random(7)
+    rows = [["a", "b"]]
+    rows += [["".join(chance.choices('",;\t\r\n =é😀x', k=chance.randrange(6))) for _ in range(2)] for _ in range(300)]
+    for delimiter in ",;\t":
+        output = io.StringIO(newline="")
+        csv.writer(output, delimiter=delimiter).writerows(rows)
+        assert page.module("csv.js", "it.parse(arguments[0])", output.getvalue()) == rows
+    written = page.module("csv.js", "it.write(arguments[0])", rows)
+    guarded = [[f"'{cell}" if cell.startswith(("=", "\t", "\r")) else cell for cell in row] for row in rows]
+    assert list(csv.reader(io.StringIO(written.removeprefix("\ufeff"), newline=""))) == guarded
+
+
+def test_a_stray_quote_does_not_swallow_the_file(page):
+    content = 'id\ttext\n1\t"Never again\n2\t"So" he said\n'
+    assert page.module("csv.js", "it.parse(arguments[0])", content) == [
+        ["id", "text"],
+        ["1", '"Never again'],
+        ["2", '"So" he said'],
+    ]
