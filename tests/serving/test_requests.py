@@ -7,6 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
+import schemathesis
+
+# Loaded with the tests, not by the first of them: pytest rewrites it, and CPython 3.11 fails to parse in two threads
+# at once (gh-106905), as those that a test on Ray leaves behind may do.
+import schemathesis.specs.openapi.schemas
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import emoglot
 from emoglot.errors import EmoglotError
@@ -73,10 +80,6 @@ def test_a_body_without_a_declared_length_is_limited_too(service):
 
 def test_openapi_is_kept(service):
     """schemathesis asks whatever the description allows and forbids; answers must be as it says."""
-    import schemathesis
-    from hypothesis import HealthCheck, given, settings
-    from hypothesis import strategies as st
-
     schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
     operations = [result.ok() for result in schema.get_all_operations()]
     paths = {"/v1/predict", "/v1/model", "/v1/report", "/healthz", "/readyz"}
