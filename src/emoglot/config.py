@@ -163,6 +163,10 @@ class TeachingConfig(Checked, prefix="teaching."):
     annotators: float = number(0.5, 0, 1)  # weight of a known label against the teachers' score
     labelled: bool = True  # whether teachers also score texts whose emotions are annotated
     pairs: int = number(2000, 1, 2**31 - 1)  # translations per language
+    pool: int = number(1, 1, 1000)  # times as many are scored; those whose English has strong emotions are preferred
+    # Languages that the teachers know well: a sentence gets the mean score of its English and of its translations into
+    # these, so that the habits of English annotators are not passed on.
+    voters: list[str] = field(default_factory=list)
     sources: dict[str, float] = field(default_factory=SOURCE_WEIGHTS.copy, metadata=ruled(within(0, 1000)))
 
 

@@ -23,7 +23,7 @@ import ray
 from pyarrow import parquet
 from ray.cluster_utils import Cluster
 
-from emoglot.batch.cluster import score_on_ray
+from emoglot.batch.cluster import RAY_TELEMETRY, score_on_ray
 from emoglot.batch.score import score_file
 from emoglot.batch.window import InputColumns
 from emoglot.data.formats import format_of
@@ -35,11 +35,13 @@ STORE = 100 * 2**20  # bytes of memory that a machine shares
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 3, "object_store_memory": STORE})
-    ray.init(address=found.address, log_to_driver=False, logging_level="ERROR")
-    yield found
-    ray.shutdown()
-    found.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(RAY_TELEMETRY, "0")  # its threads would live on beside other tests
+        found = Cluster(initialize_head=True, head_node_args={"num_cpus": 3, "object_store_memory": STORE})
+        ray.init(address=found.address, log_to_driver=False, logging_level="ERROR")
+        yield found
+        ray.shutdown()
+        found.shutdown()
 
 
 @pytest.fixture(scope="module")

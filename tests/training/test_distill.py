@@ -16,13 +16,14 @@ from emoglot.data.parallel import Parallel
 from emoglot.errors import DataError, UsageError
 from emoglot.labels import UNKNOWN
 from emoglot.model import Model
-from emoglot.training.distill import draw_pairs, make_lessons, mix
+from emoglot.training.distill import LEAST_STRENGTH, draw_pairs, make_lessons, mix, vote
 from emoglot.training.fit import _run_key
 from emoglot.training.loss import element_loss
 from emoglot.training.parts import prepare
 from tests.conftest import QUICK, make_dataset, train
 
 CONFIG = Config().override({"teaching.annotators": 0.75})
+PATIENT = QUICK.override({"training.max_epochs": 40, "training.patience": 40, "head.dropout": 0.0})
 
 
 def pairs(count: int = 200, languages: tuple[str, ...] = ("de", "fr")) -> Parallel:
@@ -63,6 +64,50 @@ def test_translations_get_the_scores_of_their_english(trained: Model, dataset: D
     expected = trained.predict_proba([f"I am happy {lessons.data.texts[row].split()[-1]}" for row in translated])
     np.testing.assert_allclose(lessons.chances[translated], expected, atol=1e-3)
     assert (lessons.data.targets[translated] == UNKNOWN).all()
+
+
+def test_sentences_with_emotions_are_preferred(dataset: Dataset, tmp_path: Path):
+    teacher = train("tiny", dataset, config=PATIENT)
+    rng = np.random.default_rng(0)
+    words = [word for text in dataset.texts for word in text.split()]
+    english = tuple(dict.fromkeys(" ".join(rng.choice(words, 3)) for _ in range(400)))
+    both = Parallel(english, english, np.arange(len(english)), ("de",) * len(english), ("tatoeba",) * len(english))
+
+    def mean_strength(pool: int, seed: int) -> float:
+        config = CONFIG.override({"teaching.pairs": 30, "teaching.pool": pool, "training.seed": seed})
+        lessons = make_lessons([teacher], dataset, both, config, tmp_path)
+        drawn = np.array(lessons.data.languages) == "de"
+        assert drawn.sum() == 30
+        return float(lessons.chances[drawn].max(axis=1).mean())
+
+    preferred, alike = (np.mean([mean_strength(pool, seed) for seed in range(40)]) for pool in (10, 1))
+    strengths = teacher.predict_proba(english).max(axis=1)
+    # The mean of a sample that is weighted with its own values w is that of w² over that of w.
+    weights = LEAST_STRENGTH + strengths
+    assert alike == pytest.approx(strengths.mean(), abs=0.01)
+    assert preferred == pytest.approx((weights * strengths).mean() / weights.mean(), abs=0.01)
+    assert preferred > alike
+
+
+def test_a_sentence_and_its_translations_learn_what_the_languages_that_vote_say(
+    trained: Model, dataset: Dataset, tmp_path: Path
+):
+    config = CONFIG.override({"teaching.pairs": 20, "teaching.voters": ["fr"]})
+    both = pairs()
+    lessons = make_lessons([trained], dataset, both, config, tmp_path)
+    for row in np.flatnonzero(np.array(lessons.data.sources) == "parallel"):
+        number = lessons.data.texts[row].split()[-1]
+        scores = trained.predict_proba([f"I am happy {number}", f"fr {number}"]).astype(np.float64)
+        logits = np.log(scores / (1 - scores)).mean(axis=0)
+        np.testing.assert_allclose(lessons.chances[row], 1 / (1 + np.exp(-logits)), atol=2e-3)
+
+
+def test_votes_count_only_where_there_are_any():
+    english = np.array([[0.5], [0.5], [0.5]], np.float32)
+    translated = np.array([[0.8], [0.9], [0.1]], np.float32)
+    found = vote(english, translated, np.array([True, True, False]), np.array([0, 0, 2]))
+    logit = (np.log(4) + np.log(9)) / 2 / 2  # English has a logit of 0
+    np.testing.assert_allclose(found, [[1 / (1 + np.exp(-logit))], [0.5], [0.5]], atol=1e-6)
 
 
 def test_labelled_texts_can_be_left_to_their_annotators(trained: Model, tmp_path: Path):
@@ -154,11 +199,10 @@ def test_the_distance_to_a_taught_chance_is_that_of_the_logits():
 
 
 def test_a_student_learns_what_its_teacher_says_of_texts_without_labels(dataset: Dataset, tmp_path: Path):
-    patient = QUICK.override({"training.max_epochs": 40, "training.patience": 40, "head.dropout": 0.0})
-    teacher = train("tiny", dataset, config=patient)
+    teacher = train("tiny", dataset, config=PATIENT)
     blank = replace(dataset, targets=np.full_like(dataset.targets, UNKNOWN))
     lessons = make_lessons([teacher], blank, None, CONFIG, tmp_path)
-    config = patient.override({"loss.kind": "cross-entropy", "loss.weighting": "uniform"})
+    config = PATIENT.override({"loss.kind": "cross-entropy", "loss.weighting": "uniform"})
     held_out = replace(dataset, texts=tuple(f"well {text}" for text in dataset.texts))
     student = train("tiny", lessons.data, held_out, config=config, chances=lessons.chances)
     learnt = student.predict_proba(dataset.texts)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from emoglot.data.parallel import Parallel
 from emoglot.encoders.features import Progress
 from emoglot.errors import UsageError
 from emoglot.files import draft
+from emoglot.inference.head import sigmoid
 from emoglot.labels import UNKNOWN
 from emoglot.model import Model
 from emoglot.text.language_names import ANY
@@ -24,8 +25,15 @@ SOURCE = "parallel"
 ENGLISH = "en"
 # Texts scored between two writes: an interruption loses some minutes at most.
 CHUNK = 8192
+# As many texts of English itself as translations of four other languages: it has more labels of its own to keep.
+ENGLISH_SHARE = 4
+# Added to the strongest emotion of a sentence, so that sentences without any are drawn as well.
+LEAST_STRENGTH = 0.05
+# Translations of a sentence that are scored beside its English; more add little to their mean.
+VOTERS = 2
 
 Answers = tuple[NDArray[np.float16], NDArray[np.bool_]]  # scores (texts, labels), and which texts were read (texts,)
+Ask = Callable[[Sequence[str]], tuple[NDArray[np.float32], NDArray[np.bool_]]]  # the same, of all teachers
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,34 +63,91 @@ def make_lessons(
                 f"a teacher must know all labels of the data, it lacks {', '.join(sorted(missing))}: train it on data "
                 "that has them, or exclude them with --label-columns"
             )
-    pairs = draw_pairs(parallel, config) if parallel else None
+
+    def ask(texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        places = {text: index for index, text in enumerate(dict.fromkeys(texts))}
+        scores, is_read = _mean([_ask(teacher, labels, tuple(places), work, on_progress) for teacher in teachers])
+        rows = [places[text] for text in texts]
+        return scores[rows], is_read[rows]
+
+    chances = data.targets.astype(np.float32)
     asked_rows = np.flatnonzero(_is_asked(data, config))
     taught_data = data.select(asked_rows)
-    # Each distinct text once.
-    texts = dict.fromkeys((*taught_data.texts, *(pairs.english if pairs else ())))
-    place = {text: index for index, text in enumerate(texts)}
-    scores, is_read = _mean([_ask(teacher, labels, tuple(place), work, on_progress) for teacher in teachers])
-    chances = data.targets.astype(np.float32)
-    places = [place[text] for text in taught_data.texts]
-    chances[asked_rows] = mix(taught_data, scores[places], is_read[places], config)
-    if pairs is None:
+    chances[asked_rows] = mix(taught_data, *ask(taught_data.texts), config)
+    if parallel is None:
         return Lessons(data, chances)
-    # As many texts of English itself as of two other languages.
-    drawn = np.random.default_rng(config.training.seed).permutation(len(pairs.english))[: 2 * config.teaching.pairs]
-    own = tuple(pairs.english[index] for index in drawn.tolist())
-    translations = Dataset(
-        (*pairs.texts, *own),
-        np.full((len(pairs) + len(own), len(labels)), UNKNOWN, dtype=np.int8),
-        labels,
-        (*pairs.languages, *[ENGLISH] * len(own)),
-        (SOURCE,) * (len(pairs) + len(own)),
-    )
+    translations, taught = _teach_translations(parallel, ask, labels, config)
     both = concatenate([data, translations])
     assert both.labels == labels
-    asked = [pairs.english[index] for index in pairs.english_of.tolist()]
-    places = [place[text] for text in (*asked, *own)]
-    taught = np.where(is_read[places, None], scores[places], UNKNOWN)
-    return Lessons(both, np.concatenate([chances, taught]).astype(np.float32))
+    return Lessons(both, np.concatenate([chances, taught]))
+
+
+def _teach_translations(
+    parallel: Parallel, ask: Ask, labels: tuple[str, ...], config: Config
+) -> tuple[Dataset, NDArray[np.float32]]:
+    """Return translations, and some of their English, with the scores that they are to learn."""
+    rng = np.random.default_rng(config.training.seed)
+    training, _ = parallel.split()
+    pairs = _draw_by_source(training, config, rng)
+    scores, is_read = ask(pairs.english)
+    if config.teaching.pool > 1:
+        emotions = [column for column, name in enumerate(labels) if name not in config.training.sentiment]
+        strength = scores[:, emotions].max(axis=1)[pairs.english_of]
+        drawn = _draw(pairs.languages, LEAST_STRENGTH + strength, config.teaching.pairs, rng)
+        kept = np.unique(pairs.english_of[drawn])
+        pairs, scores, is_read = pairs.select(drawn), scores[kept], is_read[kept]
+    voters = _find_voters(training, pairs.english, config.teaching.voters, rng)
+    scores = vote(scores, *ask(voters.texts), voters.english_of)
+    own = rng.permutation(len(pairs.english))[: ENGLISH_SHARE * config.teaching.pairs]
+    places = np.concatenate([pairs.english_of, own])
+    translations = Dataset(
+        (*pairs.texts, *(pairs.english[index] for index in own.tolist())),
+        np.full((len(places), len(labels)), UNKNOWN, dtype=np.int8),
+        labels,
+        (*pairs.languages, *[ENGLISH] * len(own)),
+        (SOURCE,) * len(places),
+    )
+    return translations, np.where(is_read[places, None], scores[places], UNKNOWN).astype(np.float32)
+
+
+def vote(
+    english: NDArray[np.float32],
+    translated: NDArray[np.float32],
+    is_read: NDArray[np.bool_],
+    english_of: NDArray[np.int64],
+) -> NDArray[np.float32]:
+    """Return the scores of sentences by their English and by their translations, which weigh as much together.
+
+    Means are of logits. A sentence without translations that could be read keeps the scores of its English.
+    """
+    total = np.zeros_like(english)
+    np.add.at(total, english_of[is_read], _logit(translated[is_read]))
+    count = np.bincount(english_of[is_read], minlength=len(english))[:, None]
+    logits = (_logit(english) + total / np.maximum(count, 1)) / 2
+    return np.where(count > 0, sigmoid(logits.astype(np.float32)), english)
+
+
+def _logit(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    # Scores are kept in half precision, which rounds to 0 and 1.
+    clipped = np.clip(scores, 1e-4, 1 - 1e-3)
+    return np.asarray(np.log(clipped / (1 - clipped)), dtype=np.float32)
+
+
+def _find_voters(
+    parallel: Parallel, english: Sequence[str], languages: Sequence[str], rng: np.random.Generator
+) -> Parallel:
+    """Return translations of the sentences into some languages, at most `VOTERS` each.
+
+    `english_of` of the result refers to `english`.
+    """
+    places = {text: index for index, text in enumerate(english)}
+    place = np.array([places.get(text, -1) for text in parallel.english])[parallel.english_of]
+    rows = np.flatnonzero(np.isin(np.array(parallel.languages), list(languages)) & (place >= 0))
+    rows = rng.permutation(rows)
+    rows = rows[np.argsort(place[rows], kind="stable")]
+    first = np.searchsorted(place[rows], place[rows])  # of the rows of the same sentence
+    rows = rows[np.arange(len(rows)) - first < VOTERS]
+    return replace(parallel.select(rows), english=tuple(english), english_of=place[rows])
 
 
 def _is_asked(data: Dataset, config: Config) -> NDArray[np.bool_]:
@@ -114,20 +179,29 @@ def _mean(answers: Sequence[Answers]) -> tuple[NDArray[np.float32], NDArray[np.b
 
 
 def draw_pairs(parallel: Parallel, config: Config) -> Parallel:
-    """Draw translations of each language, weighted by source."""
-    settings = config.teaching
-    rng = np.random.default_rng(config.training.seed)
+    """Draw translations of each language to learn from, weighted by source."""
     training, _ = parallel.split()
-    weights = np.array([settings.sources.get(source, 1.0) for source in training.sources])
-    training, weights = training.select(np.flatnonzero(weights > 0)), weights[weights > 0]
-    # The largest of u^(1/w), with u uniform, are a weighted sample without replacement (Efraimidis and Spirakis).
-    keys = np.log(rng.random(len(training))) / weights
-    languages = np.array(training.languages)
+    return _draw_by_source(training, config, np.random.default_rng(config.training.seed))
+
+
+def _draw_by_source(parallel: Parallel, config: Config, rng: np.random.Generator) -> Parallel:
+    weights = np.array([config.teaching.sources.get(source, 1.0) for source in parallel.sources])
+    parallel, weights = parallel.select(np.flatnonzero(weights > 0)), weights[weights > 0]
+    return parallel.select(_draw(parallel.languages, weights, config.teaching.pairs * config.teaching.pool, rng))
+
+
+def _draw(
+    languages: Sequence[str], weights: NDArray[np.float64], count: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return a weighted sample of at most `count` rows of each language, without replacement, in order."""
+    # The largest of u^(1/w), with u uniform, are such a sample (Efraimidis and Spirakis).
+    keys = np.log(rng.random(len(weights))) / weights
+    names = np.array(languages)
     chosen = []
-    for language in np.unique(languages):
-        own = np.flatnonzero(languages == language)
-        chosen.append(own[np.argsort(-keys[own], kind="stable")[: settings.pairs]])
-    return training.select(np.sort(np.concatenate(chosen)))
+    for language in np.unique(names):
+        own = np.flatnonzero(names == language)
+        chosen.append(own[np.argsort(-keys[own], kind="stable")[:count]])
+    return np.sort(np.concatenate(chosen))
 
 
 def _ask(
