@@ -52,8 +52,7 @@ unit: $(VENV)/e5 $(VENV)/browser
 
 # The tests of tests/hostile with new examples, then attacks that take the time they are given.
 hostile: $(VENV)/fuzzer
-	EMOGLOT_TEST_EXAMPLES=new EMOGLOT_TEST_MINUTES=$(MINUTES) \
-		$(BIN)/pytest tests/hostile tests/text/test_normalise.py tests/hostile/marathon.py
+	EMOGLOT_TEST_EXAMPLES=new EMOGLOT_TEST_MINUTES=$(MINUTES) $(BIN)/pytest tests/hostile tests/text/test_normalise.py
 
 docs: $(VENV)/docs
 	$(BIN)/mkdocs build --strict --quiet --site-dir build/site

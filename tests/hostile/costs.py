@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.registry import BUNDLED_MODEL
 from emoglot.text.limit import READ_CHARACTERS
-from emoglot.text.normalise import KINDS, normalise_text
+from emoglot.text.normalise import normalise_text
+from emoglot.text.patterns import KINDS
 
 HIGHEST_RATIO = 6.0
 TIMES = 4

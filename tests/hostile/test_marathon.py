@@ -28,8 +28,10 @@ from tests.hostile.costs import UNITS, check_costs
 from tests.hostile.targets import TARGETS, write_seeds
 from tests.service import Running, running
 
+MINUTES = "EMOGLOT_TEST_MINUTES"
+pytestmark = pytest.mark.skipif(MINUTES not in os.environ, reason="takes minutes: make hostile")
 ROOT = Path(__file__).parents[2]
-SECONDS = 60 * float(os.environ.get("EMOGLOT_TEST_MINUTES", "1"))
+SECONDS = 60 * float(os.environ.get(MINUTES, "1"))
 # Shares of the time. What disks can do is tried once, whatever time there is.
 FUZZ, KILLS, LOAD, COSTS = 0.45 / len(TARGETS), 0.2, 0.2, 0.15
 
