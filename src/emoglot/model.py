@@ -63,7 +63,7 @@ class Model:
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The score from which each label is given; infinity for one that is never given."""
+        """The score from which each label is predicted; infinity for one that is never predicted."""
         return dict(zip(self.labels, self.state.thresholds.tolist(), strict=True))
 
     @property

@@ -229,7 +229,7 @@ def test_in_a_terminal_it_asks_before_it_makes_a_folder(model_folder, tmp_path, 
     process = subprocess.Popen(command, stdin=theirs, stderr=theirs)
     os.close(theirs)
     told = b""
-    while b"Make it? [y/N]" not in told:
+    while b"Create it? [y/N]" not in told:
         told += os.read(ours, 1000)
     os.write(ours, answer)
     with suppress(OSError):  # how a pseudo-terminal ends

@@ -49,7 +49,7 @@ def test_encoders_export_refuses(run: Run, tmp_path: Path) -> None:
     check_error(run(*export, "--quantize", "int4"), USAGE, "one of none, int8, got 'int4'")
     check_error(run(*export, "--out", tmp_path), USAGE, "exists already")
     check_error(run(*export), ENCODER, "there is no encoder")
-    check_error(run("encoders", "export", "tiny"), ENCODER, "runs without torch already")
+    check_error(run("encoders", "export", "tiny"), ENCODER, "already runs without torch")
 
 
 def test_encoders_export(run: Run, xlmr_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,5 +61,5 @@ def test_encoders_export(run: Run, xlmr_folder: Path, tmp_path: Path, monkeypatc
     assert f"use it as --encoder {name}" in result.err
     listed = {info["name"]: info for info in json.loads(run("encoders", "--json").out)}
     assert listed[name]["installed"]
-    check_error(run("encoders", "export", name), ENCODER, "runs without torch already")
+    check_error(run("encoders", "export", name), ENCODER, "already runs without torch")
     check_error(run("encoders", "export", xlmr_folder, "--quantize", "int8"), USAGE, "exists already")

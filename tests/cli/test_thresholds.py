@@ -40,7 +40,9 @@ def test_thresholds_refuses(run: Run, model_folder: Path, table: Path, tmp_path:
     check_error(run(*other), MODEL, "there is no model folder")
     (tmp_path / "other.tsv").write_text("text\tboredom\nso dull\t1\n", encoding="utf-8")
     check_error(
-        run(*arguments, tmp_path / "model", "--data", tmp_path / "other.tsv"), DATA, "names none of the model's labels"
+        run(*arguments, tmp_path / "model", "--data", tmp_path / "other.tsv"),
+        DATA,
+        "must have at least one of the model's labels",
     )
     assert not (tmp_path / "model").exists()
 

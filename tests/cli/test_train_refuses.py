@@ -101,6 +101,6 @@ def test_a_student_without_validation_or_translations_without_a_teacher_are_refu
     run: Run, model_folder: Path, table: Path, translations: Path, tmp_path: Path
 ) -> None:
     arguments = ["train", "--encoder", "tiny", "--train", table, "--out", tmp_path / "student"]
-    check_error(run(*arguments, "--teacher", model_folder), USAGE, "give --validation")
-    check_error(run(*arguments, "--parallel", translations), USAGE, "name one with --teacher")
+    check_error(run(*arguments, "--teacher", model_folder), USAGE, "use --validation")
+    check_error(run(*arguments, "--parallel", translations), USAGE, "use --teacher")
     assert not list(tmp_path.glob("student*"))

@@ -125,7 +125,7 @@ def test_the_command_keeps_the_pieces_of_a_recipe(large, tmp_path):
     wrong = CliRunner().invoke(
         app, ["encoders", "shrink", *arguments[:1], "--layers", "all", *arguments[3:-1], str(tmp_path / "other")]
     )
-    assert "layers are numbers such as 0,2,4, got 'all'" in str(wrong.exception or wrong.output)
+    assert "--layers must be numbers such as 0,2,4, got 'all'" in str(wrong.exception or wrong.output)
 
 
 def test_an_encoder_with_an_added_language_is_told_to_be_made_smaller_first(large, tmp_path):

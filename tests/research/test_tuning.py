@@ -232,7 +232,7 @@ def test_an_interrupted_search_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 130
     told = (tmp_path / "log").read_text()
-    assert "every trial that ended is kept, and the same command goes on from there" in told
+    assert "every finished trial is kept, and the same command continues from there" in told
     assert "Traceback" not in told
     assert read_trials(tmp_path)
 

@@ -28,7 +28,7 @@ def test_every_setting_is_an_environment_variable():
         ({"EMOGLOT_PORT": "70000"}, "port must be in"),
         ({"EMOGLOT_LOG_TEXTS": "perhaps"}, "true or false"),
         ({"EMOGLOT_MAX_QUEUE": "10"}, "at least max_texts"),
-        ({"EMOGLOT_TOKENS": " , "}, "got no token in ' , ': give one, or none"),
+        ({"EMOGLOT_TOKENS": " , "}, "got no token in ' , ': set a token, or leave it empty"),
     ],
 )
 def test_a_bad_setting_is_refused(environment, message):

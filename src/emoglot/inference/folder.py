@@ -242,7 +242,7 @@ def _state(
 
 
 def read_thresholds(folder: Path) -> tuple[tuple[str, float | None], ...]:
-    """Return the labels of a model, each with its threshold, without its weights; None for one that is never given."""
+    """Return the labels of a model with their thresholds, without its weights; None for one that is never predicted."""
     description = read_description(folder)
     with _described(folder):
         return tuple(zip(check_labels(description.labels), description.thresholds, strict=True))

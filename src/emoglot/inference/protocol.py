@@ -24,7 +24,7 @@ class Predictor(Protocol):
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The score from which each label is given; infinity for one that is never given."""
+        """The score from which each label is predicted; infinity for one that is never predicted."""
         ...
 
     @overload  # a string is an iterable of strings, too
@@ -57,7 +57,7 @@ class AsyncPredictor(Protocol):
         ...
 
     async def thresholds(self) -> dict[str, float]:
-        """Return the score from which each label is given; infinity for one that is never given."""
+        """Return the score from which each label is predicted; infinity for one that is never predicted."""
         ...
 
     @overload

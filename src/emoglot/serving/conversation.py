@@ -85,7 +85,7 @@ class Conversation:
         return tuple(label["id"] for label in model["labels"])
 
     def thresholds(self) -> Steps[dict[str, float]]:
-        """Return the score from which each label is given; infinity for one that is never given."""
+        """Return the score from which each label is predicted; infinity for one that is never predicted."""
         model = yield from self._model()
         thresholds = {label["id"]: label["threshold"] for label in model["labels"]}
         return {name: np.inf if value is None else value for name, value in thresholds.items()}
