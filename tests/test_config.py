@@ -86,7 +86,7 @@ def test_a_broken_or_missing_file_is_refused(tmp_path):
     broken.write_text("head = [", encoding="utf-8")
     with pytest.raises(UsageError, match="is not TOML"):
         Config.from_toml(broken)
-    with pytest.raises(UsageError, match="can't read the config"):
+    with pytest.raises(UsageError, match="cannot read the config"):
         Config.from_toml(tmp_path / "none.toml")
 
 

@@ -147,7 +147,7 @@ def test_what_can_not_be_scored_together_is_refused(folder, model_folder, tmp_pa
         with pytest.raises(DataError, match="must have the same columns"):
             score([one, *others], tmp_path / "out.csv", model_folder)
     (tmp_path / "in.dat").write_text("hello\nworld\n")
-    with pytest.raises(DataError, match=r"the format of .*in\.dat can't be recognised: .* --in-format, such as txt"):
+    with pytest.raises(DataError, match=r"the format of .*in\.dat cannot be recognised: .* --in-format, such as txt"):
         score([tmp_path / "in.dat"], tmp_path / "out.csv", model_folder)
     score([tmp_path / "in.dat"], tmp_path / "out.csv", model_folder, reading=Reading("txt"))
     assert texts_of(tmp_path / "out.csv") == ["hello", "world"]
@@ -185,7 +185,7 @@ def test_standard_input_is_recognised(model_folder):
         assert json.loads(done.stdout)["text"] == "so happy"
     refused = sent(b"so happy\n", "-", "-", "--out-format", "csv", "--model", model_folder)
     assert refused.returncode == 3
-    assert b"the format of standard input can't be recognised" in refused.stderr
+    assert b"the format of standard input cannot be recognised" in refused.stderr
 
 
 def test_csv_to_csv_needs_no_extra(model_folder, tmp_path):

@@ -50,7 +50,9 @@ def test_ctrl_c_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "interrupted before its state was saved: the same command starts again\n"
 
 
-@pytest.mark.parametrize("error", [FULL, OSError("x can't be written: No space left on device (os error 28)")], ids=str)
+@pytest.mark.parametrize(
+    "error", [FULL, OSError("x cannot be written: No space left on device (os error 28)")], ids=str
+)
 def test_a_full_disk_says_what_is_kept(error: OSError) -> None:
     with (
         pytest.raises(EmoglotError, match=r"the disk is full .*: free some space; every epoch is kept, and the same"),

@@ -103,8 +103,8 @@ def test_predict_with_the_encoder_elsewhere(run: Run, model_folder: Path) -> Non
 def test_predict_refuses(run: Run, model_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "x").write_text("x", encoding="utf-8")
     check_error(run("predict", "--model", model_folder, "a", "--file", tmp_path / "x"), USAGE, "got both")
-    check_error(run("predict", "--model", model_folder, "--file", tmp_path / "y"), DATA, "can't read", "No such file")
-    check_error(run("predict", "--model", model_folder, "--file", tmp_path), DATA, "can't read", "directory")
+    check_error(run("predict", "--model", model_folder, "--file", tmp_path / "y"), DATA, "cannot read", "No such file")
+    check_error(run("predict", "--model", model_folder, "--file", tmp_path), DATA, "cannot read", "directory")
     check_error(run("predict", "--model", tmp_path / "none", "a"), MODEL, "there is no model folder", "emoglot train")
     check_error(run("predict", "--model", tmp_path, "a"), MODEL, "is no emoglot model")
 

@@ -68,7 +68,7 @@ def test_an_existing_folder_is_refused_before_any_work(run: Run, model_folder: P
     """Even the data file, which is not there, is not asked for."""
     folder = Path(shutil.copytree(model_folder, tmp_path / "model"))
     arguments = ["train", "--encoder", "nobody/has-this", "--train", tmp_path / "none.tsv", "--out"]
-    check_error(run(*arguments, folder), USAGE, "exists already", "--overwrite")
+    check_error(run(*arguments, folder), USAGE, "already exists", "--overwrite")
     (folder / "notes.txt").write_text("mine", encoding="utf-8")
     check_error(run(*arguments, folder, "--overwrite"), MODEL, "nothing was overwritten")
     (tmp_path / "file").write_text("mine", encoding="utf-8")

@@ -29,7 +29,7 @@ def test_a_bad_setting(setting: str, message: str, run: Run, table: Path, tmp_pa
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "can't read the config"), (b"[head", "is not TOML"), (b"\xff", "is not TOML"), (b"x = 1", "no setting")],
+    [(None, "cannot read the config"), (b"[head", "is not TOML"), (b"\xff", "is not TOML"), (b"x = 1", "no setting")],
 )
 def test_a_bad_config(content: bytes | None, message: str, run: Run, table: Path, tmp_path: Path) -> None:
     config = tmp_path / "settings.toml"

@@ -64,7 +64,7 @@ def test_a_collection_cut_short_or_with_another_header_is_told(tmp_path):
     path = write_collection(tmp_path, "so glad\ten\tjoy\ttrain")
     whole = path.read_bytes()
     path.write_bytes(whole[:-12])
-    with pytest.raises(DataError, match=r"can't be read: .* check that it is complete"):
+    with pytest.raises(DataError, match=r"cannot be read: .* check that it is complete"):
         read(path, format="collection-train")
     path.write_bytes(gzip.compress(b"text\tlabels\nso glad\tjoy\n"))
     with pytest.raises(DataError, match="must be text language labels split, got"):

@@ -369,5 +369,5 @@ def test_column_names_do_not_go_with_fixed_columns(write):
 
 
 def test_a_format_that_can_not_be_told_is_asked_for(write):
-    with pytest.raises(DataError, match="give --format, one of semeval"):
+    with pytest.raises(DataError, match="use --format, one of semeval"):
         read(write("notes.md", "# Notes\nnothing here\n"))

@@ -98,7 +98,7 @@ def test_a_damaged_archive_is_told(folder, damage):
     data = gzip.compress((FRENCH * 500).encode())
     altered = data[:20] + bytes(byte ^ 0xFF for byte in data[20:40]) + data[40:]
     path.write_bytes({"truncated": data[:-20], "altered": altered, "foreign": b"no archive"}[damage])
-    with pytest.raises(DataError, match="can't be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         read_parallel([path])
 
 

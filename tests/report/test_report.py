@@ -144,7 +144,7 @@ def test_a_sentiment_of_the_users_own_is_not_taken_for_ours(tmp_path):
 def test_a_group_of_too_many_values_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("emoglot.report.aggregate.MOST_GROUPS", 10)
     path = write(tmp_path / "a.parquet", many(100, id=str))
-    with pytest.raises(DataError, match=r"at most 10 different values, got about \d+: give another --group"):
+    with pytest.raises(DataError, match=r"at most 10 different values, got about \d+: choose another --group"):
         summary_of(path, group="id")
 
 

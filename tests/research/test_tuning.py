@@ -169,7 +169,7 @@ def test_a_bad_space_is_refused(tmp_path, content, message):
 
 
 def test_a_storage_that_cannot_be_opened_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="can't be opened"):
+    with pytest.raises(UsageError, match="cannot be opened"):
         run_study(make_search(tmp_path, storage=f"sqlite:///{tmp_path}/no/such/folder.db"), trials=1, jobs=1)
 
 
@@ -266,7 +266,7 @@ def end_without_a_word(prepared: object) -> None:
 def test_that_a_worker_was_killed_is_told():
     with (
         worker_pool(1, print, dict) as submit,
-        pytest.raises(WorkerError, match="died, probably out of memory: give --jobs 1"),
+        pytest.raises(WorkerError, match="died, probably out of memory: use --jobs 1"),
     ):
         list(results([submit(end_without_a_word)]))
 

@@ -54,6 +54,6 @@ def test_the_documentation_lists_every_setting():
 def test_an_address_that_can_not_be_had_is_told(host):
     from emoglot.serving.run import run
 
-    told = pytest.raises(UsageError, match=f"can't listen on {host}, port")
+    told = pytest.raises(UsageError, match=f"cannot listen on {host}, port")
     with socket.create_server(("127.0.0.1", 0)) as taken, told:
         run(Settings(host=host, port=taken.getsockname()[1]))

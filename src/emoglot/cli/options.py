@@ -221,6 +221,6 @@ def _parameters_of(group: Any) -> list[Parameter]:
 
 
 def check_new(out: Path) -> None:
-    """Raise UsageError if a file or folder to write exists already."""
+    """Raise UsageError if a file or folder to write already exists."""
     if out.exists():
-        raise UsageError(f"{out} exists already: give another --out")
+        raise UsageError(f"{out} already exists: choose another --out")

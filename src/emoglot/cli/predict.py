@@ -66,7 +66,7 @@ def _collect(texts: list[str] | None, file: Path | None) -> list[str]:
         try:
             data = file.read_bytes()
         except OSError as error:
-            raise DataError(f"can't read {file}: {error.strerror}") from error
+            raise DataError(f"cannot read {file}: {error.strerror}") from error
     elif sys.stdin.isatty():
         raise UsageError("at least one text is needed, got none: pass texts as arguments, with --file FILE or on stdin")
     else:

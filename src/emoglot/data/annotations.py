@@ -74,7 +74,7 @@ class NamesColumn:
         if self.is_guess and {name for row in rows for name in row} <= BINARY.keys() and any(rows):
             raise DataError(
                 f"column {self.column!r} holds no names but 0 and 1: if it is a label, list all that are with "
-                "--label-columns; if those are names, give --labels-column"
+                "--label-columns; if those are names, use --labels-column"
             )
         labels = self.allowed or label_names([*rows, self.known])
         if not labels:

@@ -71,7 +71,7 @@ def _guess(sample: bytes) -> str | None:
 
 
 class Transcoded(io.RawIOBase):
-    """A stream in another encoding as UTF-8; what can't be decoded stays invalid, and is refused with its line."""
+    """A stream in another encoding as UTF-8; what cannot be decoded stays invalid, and is refused with its line."""
 
     def __init__(self, stream: IO[bytes], encoding: str) -> None:
         self._stream = stream

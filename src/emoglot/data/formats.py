@@ -66,9 +66,9 @@ def format_of(name: str, given: str | None) -> Format:
     if kind is None:
         raise UsageError(f"the format of {name} is not stated by its name: give one of {', '.join(WRITTEN)}")
     if kind == PARQUET and (named.compression or name == STANDARD):
-        raise UsageError(f"Parquet is compressed inside and can't be a stream, got {name}: give the name of a file")
+        raise UsageError(f"Parquet is compressed inside and cannot be a stream, got {name}: give the name of a file")
     if named.compression == ZIP:
-        raise UsageError(f"a file is written plain, as .gz or as .zst, got {name}: give another name")
+        raise UsageError(f"a file is written plain, as .gz or as .zst, got {name}: choose another name")
     return Format(kind, named.compression)
 
 
@@ -98,7 +98,7 @@ def check_readable(path: Path) -> None:
     if not path.exists():
         raise DataError(f"there is no file {path}: check the path")
     if not os.access(path, os.R_OK):
-        raise DataError(f"{path} can't be read: check its permissions")
+        raise DataError(f"{path} cannot be read: check its permissions")
 
 
 def find_files(names: Iterable[str]) -> list[str]:

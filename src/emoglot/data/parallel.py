@@ -64,7 +64,7 @@ def read_parallel(paths: Iterable[Path], *, skip_bad: bool = False) -> Parallel:
             except MalformedLineError as error:
                 bad = BadLine(str(path), number, str(error))
                 if not skip_bad:
-                    raise DataError(f"{bad}: correct it, or give --skip-bad to leave such lines out") from None
+                    raise DataError(f"{bad}: correct it, or use --skip-bad to leave such lines out") from None
                 bad_lines.append(bad)
                 continue
             english_of.append(english.setdefault(fields[0], len(english)))

@@ -84,8 +84,8 @@ def kind_of_content(stream: Stream) -> str:
     if has_header(stream):
         return CSV
     raise DataError(
-        f"the format of {stream.name} can't be recognised: its name has no known ending, it does not begin like JSON, "
-        "Parquet or a spreadsheet, and its first line is no header; give --in-format, such as txt for a text a line"
+        f"the format of {stream.name} cannot be recognised: its name has no known ending, it does not begin like JSON, "
+        "Parquet or a spreadsheet, and its first line is no header; use --in-format, such as txt for a text a line"
     )
 
 
@@ -104,7 +104,7 @@ def find_delimiter(stream: Stream) -> str:
         quality = (sum(len(row) == width for row in rows) / len(rows), width)
         if width > 1 and quality > best_quality:
             best, best_quality = delimiter, quality
-    note = (logging.INFO, f"its columns are separated by {best!r}; give --delimiter if that is wrong")
+    note = (logging.INFO, f"its columns are separated by {best!r}; use --delimiter if that is wrong")
     if best != DELIMITERS[0] and note not in stream.notes:
         stream.notes.append(note)
     return best

@@ -72,7 +72,7 @@ def read(
     name = format or recognise_format(file, reading, tables_only=has_columns)
     if name is None:
         raise DataError(
-            f"the format of {file} can't be recognised by its content: give --format, one of {', '.join(FORMATS)}"
+            f"the format of {file} cannot be recognised by its content: use --format, one of {', '.join(FORMATS)}"
         )
     if name in TABLES:
         columns = replace(columns, known=tuple(known_labels))

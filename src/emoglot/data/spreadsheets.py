@@ -17,7 +17,7 @@ def spreadsheet_rows(
 ) -> Iterator[tuple[int, list[str] | MalformedLineError]]:
     """Yield the rows of the first visible sheet that are not empty, each with its number.
 
-    The file is read whole: its format has no more than a million rows and can't be read from its beginning on.
+    The file is read whole: its format has no more than a million rows and cannot be read from its beginning on.
     """
     try:
         from python_calamine import CalamineError, SheetTypeEnum, SheetVisibleEnum, load_workbook

@@ -93,7 +93,7 @@ def explained(name: str) -> Iterator[None]:
     except _UNREADABLE as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(
-            f"{name} can't be read: {reason}; check that it is complete and that its name has the right ending"
+            f"{name} cannot be read: {reason}; check that it is complete and that its name has the right ending"
         ) from error
 
 
@@ -194,7 +194,7 @@ def _decode(stream: Stream, given: str | None) -> None:
         given = UTF_8
     stream.encoding, is_guess = (given, False) if given else find_encoding(whole_lines)
     if is_guess:
-        message = f"read as {stream.encoding}, guessed from its content; give --encoding if that is wrong"
+        message = f"read as {stream.encoding}, guessed from its content; use --encoding if that is wrong"
         stream.notes.append((logging.WARNING, message))
     if not is_utf8(stream.encoding):
         stream.sample = stream.sample.decode(stream.encoding, "replace").encode(UTF_8)

@@ -49,7 +49,7 @@ class Predictor(Protocol):
 class AsyncPredictor(Protocol):
     """Predicts emotions without blocking: `emoglot.AsyncClient` does.
 
-    The properties of `Predictor` are methods here, because a property can't be awaited.
+    The properties of `Predictor` are methods here, because a property cannot be awaited.
     """
 
     async def labels(self) -> tuple[str, ...]:
