@@ -139,7 +139,7 @@ def test_what_can_not_be_scored_together_is_refused(folder, model_folder, tmp_pa
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="a folder needs at least one data file"):
         score([tmp_path / "empty"], tmp_path / "out.csv", model_folder)
-    with pytest.raises(UsageError, match="can be read only once"):
+    with pytest.raises(UsageError, match="can be listed only once"):
         score([folder / "a.csv", folder], tmp_path / "out.csv", model_folder)
     one = write(tmp_path / "one.parquet", [{"text": "a"}])
     two = write(tmp_path / "two.parquet", [{"text": "a", "more": 1}])
@@ -155,7 +155,7 @@ def test_what_can_not_be_scored_together_is_refused(folder, model_folder, tmp_pa
 
 def test_a_column_that_is_not_found_names_those_there_are(model_folder, tmp_path):
     source = write(tmp_path / "in.csv", [{"words": "a", "n": 1}])
-    with pytest.raises(DataError, match=r"\(--text-column\), .*in\.csv has 'words', 'n'"):
+    with pytest.raises(DataError, match=r"with --text-column, .*in\.csv has 'words', 'n'"):
         score([source], tmp_path / "out.csv", model_folder)
     score([write(tmp_path / "in.jsonl", [{"id": 1, "Comment": "a"}])], tmp_path / "out.jsonl", model_folder)
     assert read(tmp_path / "out.jsonl")[0]["Comment"] == "a"

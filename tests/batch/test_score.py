@@ -115,13 +115,13 @@ def test_two_columns_of_one_name_are_refused(source, target, model_folder, local
 
 def test_invalid_arguments_are_refused(model_folder, tmp_path):
     source = write(tmp_path / "in.csv", ROWS)
-    with pytest.raises(UsageError, match="not stated by its name"):
+    with pytest.raises(UsageError, match="cannot be recognised by its name"):
         format_of("posts.dat", None)
-    with pytest.raises(UsageError, match="a format is one of"):
+    with pytest.raises(UsageError, match="a format must be one of"):
         format_of("posts.csv", "xml")
     with pytest.raises(UsageError, match="cannot be a stream"):
         format_of("-", "parquet")
-    with pytest.raises(UsageError, match=r"written as csv, tsv, jsonl, parquet, got out\.xlsx: choose"):
+    with pytest.raises(UsageError, match=r"output must be one of csv, tsv, jsonl, parquet, got out\.xlsx: choose"):
         run(source, tmp_path / "out.xlsx", model_folder)
     with pytest.raises(DataError, match="no file"):
         run(tmp_path / "none.csv", tmp_path / "out.csv", model_folder)

@@ -12,8 +12,8 @@ from tests.cli.harness import DATA, ENCODER, QUICK, TRAINING, USAGE, Run, check_
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("head.hidden", "a setting is written name=value"),
-        ("=3", "a setting is written name=value"),
+        ("head.hidden", "a setting must have the form name=value"),
+        ("=3", "a setting must have the form name=value"),
         ("head.hidden=big", "head.hidden must be a whole number, got 'big'"),
         ("head.hidden=0", "head.hidden must be in"),
         ("head.colour=3", "there is no setting"),

@@ -46,7 +46,7 @@ def test_a_delimiter_can_be_stated(write):
     assert read(path, delimiter=";", label_columns=["joy,x"]).texts == ("a,b",)
     assert Reading(delimiter="tab").delimiter == Reading(delimiter="\\t").delimiter == "\t"
     for wrong in ("::", "\n", ""):
-        with pytest.raises(UsageError, match="a delimiter is one character"):
+        with pytest.raises(UsageError, match="a delimiter must be one character"):
             Reading(delimiter=wrong)
 
 

@@ -263,7 +263,7 @@ def test_times_are_read_in_many_forms(value, expected):
 
 
 def test_what_is_no_time_is_refused(tmp_path, scored):
-    with pytest.raises(DataError, match=r"'source'.*must hold dates or times.*got 'post'"):
+    with pytest.raises(DataError, match=r"'source'.*must contain dates or times.*got 'post'"):
         summary_of(scored, time="source")
     path = write(tmp_path / "a.csv", many(3, when=lambda row: "03/04/2026"))
     with pytest.raises(DataError, match="03/04/2026"):
