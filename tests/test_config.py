@@ -61,7 +61,7 @@ def test_a_setting_is_a_name_and_a_value(setting, expected):
         ({"task": "regression"}, "task must be one of"),
         ({"training.single_choice": {"tec": 1.5}}, r"training.single_choice.tec must be in \[0, 1\], got 1.5"),
         ({"fine_tune.layer_decay": 0.0}, "fine_tune.layer_decay"),
-        ({"fine_tune": {"frozen_layers": 2, "embeddings": True}}, "fine_tune.embeddings trains what lies below the 2"),
+        ({"fine_tune": {"frozen_layers": 2, "embeddings": True}}, "fine_tune.embeddings cannot be trained below 2"),
     ],
 )
 def test_an_invalid_setting_is_refused(settings, rule):
@@ -86,7 +86,7 @@ def test_a_broken_or_missing_file_is_refused(tmp_path):
     broken.write_text("head = [", encoding="utf-8")
     with pytest.raises(UsageError, match="is not TOML"):
         Config.from_toml(broken)
-    with pytest.raises(UsageError, match="can't read the config"):
+    with pytest.raises(UsageError, match="cannot read the config"):
         Config.from_toml(tmp_path / "none.toml")
 
 

@@ -56,7 +56,7 @@ def test_a_failure_while_swapping_puts_the_old_one_back(moved, error, tmp_path, 
 @pytest.mark.parametrize("failures", [1, 2])
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()], ids=repr)
 def test_whatever_fails_while_swapping_the_old_one_is_kept(error, failures, tmp_path, monkeypatch):
-    """Where it can't be put back, either, it is beside its place."""
+    """Where it cannot be put back, either, it is beside its place."""
     write(tmp_path / "a", "old")
     rename = Path.rename
     left = failures

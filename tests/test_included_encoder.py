@@ -22,7 +22,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
 
 
 def test_files_as_old_as_time_can_be_pickled(model: Model) -> None:
-    """Some installers date all files 1970, which a zip file can't express."""
+    """Some installers date all files 1970, which a zip file cannot express."""
     for path in walk_files(model.encoder.folder):
         os.utime(path, (0, 0))
     assert pickle.loads(pickle.dumps(model)).predict("so happy") == model.predict("so happy")

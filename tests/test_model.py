@@ -81,12 +81,12 @@ def test_a_data_frame_knows_the_names_of_its_labels(library):
         assert set(model.labels) == set(columns)
         for name, column in columns.items():
             assert counts[0][name] == column.sum()
-    with pytest.raises(DataError, match="a column for each of anger, joy, and no other, got joy, anger, fear"):
+    with pytest.raises(DataError, match="must have exactly the columns anger, joy, got joy, anger, fear"):
         fit(frame, labels=["anger", "joy"])
 
 
 def test_labels_of_a_wrong_shape_are_told():
-    with pytest.raises(DataError, match="a row for each text, got the shape"):
+    with pytest.raises(DataError, match="must have one row per text, got the shape"):
         fit(np.zeros(len(TEXTS)))
     truths = list(make_dataset(1).targets == 1)
     assert fit(truths, labels=LABELS).labels == LABELS
@@ -282,12 +282,12 @@ def test_a_label_outside_the_set_is_refused():
 
 @pytest.mark.parametrize("validation", [TEXTS, (TEXTS,), {"texts": TEXTS}])
 def test_a_validation_set_is_a_pair(validation):
-    with pytest.raises(DataError, match=r"validation is a pair \(texts, labels\)"):
+    with pytest.raises(DataError, match=r"validation must be a pair \(texts, labels\)"):
         fit(NAMES, validation=validation)
 
 
 def test_a_config_is_a_config():
-    with pytest.raises(UsageError, match=r"config is an emoglot.Config, got \{\}"):
+    with pytest.raises(UsageError, match=r"config must be an emoglot.Config, got \{\}"):
         EmotionClassifier("tiny", config={}).fit(TEXTS, NAMES)
     with pytest.raises(DataError, match="a label set is a list of names, got the string 'joy'"):
         EmotionClassifier("tiny", labels="joy").fit(TEXTS, NAMES)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from emoglot.serving.client import AsyncClient as AsyncClient
     from emoglot.serving.client import Client as Client
 
-# Where each public name lives. Names are imported when first used, so that `import emoglot` stays instant.
+# The module of each public name. Names are imported on first use, so that `import emoglot` is fast.
 _HOMES = {
     "AsyncClient": "emoglot.serving.client",
     "AsyncPredictor": "emoglot.inference.protocol",

@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 
 class EmotionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier of texts, with the methods of scikit-learn; `model_` is the `Model` that `fit` trained.
+    """A text classifier with the interface of scikit-learn; `model_` is the `Model` that `fit` trained.
 
     Parameters
     ----------
     encoder : an encoder by name, folder or instance; by default the one in the package.
-    labels : the names of the columns, where labels are given as an array.
-    config : an `emoglot.Config`, every setting of a training.
-    wide : whether n-grams are learnt beside the network.
-    fine_tune : whether the encoder is trained, too; it then becomes part of the model.
-    quantize : "int8" makes an encoder that is fine-tuned a quarter as large.
-    device : where torch trains: "auto", "cpu", "cuda" or "mps".
-    cache : where token vectors are kept between runs.
+    labels : the names of the columns, if labels are given as an array.
+    config : an `emoglot.Config` with all settings of the training.
+    wide : whether to train n-grams beside the network.
+    fine_tune : whether to train the encoder as well; it then becomes part of the model.
+    quantize : "int8" reduces a fine-tuned encoder to a quarter of its size.
+    device : the device for torch: "auto", "cpu", "cuda" or "mps".
+    cache : the folder in which token vectors are kept between runs.
     """
 
     model_: Model
@@ -80,10 +80,10 @@ class EmotionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> EmotionClassifier:
         """Train on texts with labels, and return self.
 
-        Labels are sets or lists of names, one name for each text, or an array or data frame of 0 and 1 in which NaN
-        means not annotated. Where each text has one name and no config is given, exactly one label is true.
+        Labels are sets or lists of names, one name per text, or an array or data frame of 0 and 1 in which NaN means
+        not annotated. If each text has one name and no config is given, exactly one label is true.
         """
-        from emoglot.training.train import train_model  # torch is needed from here on, not before
+        from emoglot.training.train import train_model  # the first module that needs torch
 
         labels = given_labels(labels)
         config = self._settings(labels)
@@ -91,7 +91,7 @@ class EmotionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         training, held_out = to_dataset(texts, labels, names), None
         if validation is not None:
             if not isinstance(validation, tuple) or len(validation) != 2:
-                raise DataError(f"validation is a pair (texts, labels), got {type(validation).__name__}")
+                raise DataError(f"validation must be a pair (texts, labels), got {type(validation).__name__}")
             held_out = to_dataset(*validation, names)
         self.model_ = train_model(
             self.encoder,
@@ -108,7 +108,7 @@ class EmotionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, texts: Iterable[str]) -> NDArray[Any]:
-        """Return 0 or 1 for every text and label, int8 (texts, labels); of a single-label task, one name a text."""
+        """Return 0 or 1 for every text and label, int8 (texts, labels); in a single-label task, one name per text."""
         model = self._trained()
         chosen = model.choose(model.analyse(texts))
         return self.classes_[chosen.argmax(axis=1)] if model.state.config.single_label else chosen.astype(np.int8)
@@ -135,13 +135,15 @@ class EmotionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _trained(self) -> Model:
         if not hasattr(self, "model_"):
-            raise ModelError("this classifier is not trained yet: call fit, or emoglot.load a trained model")
+            raise ModelError("this classifier is not trained yet: call fit, or load a trained model with emoglot.load")
         return self.model_
 
     def _settings(self, labels: Any) -> Config:
-        """Return the config, changed by the other arguments."""
+        """Return the config, overridden by the other arguments."""
         if self.config is not None and not isinstance(self.config, Config):
-            raise UsageError(f"config is an emoglot.Config, got {self.config!r}: Config.from_dict(…) makes one")
+            raise UsageError(
+                f"config must be an emoglot.Config, got {self.config!r}: create one with Config.from_dict(…)"
+            )
         config = self.config or (Config.for_fine_tuning() if self.fine_tune else Config())
         if self.config is None and is_one_name_each(labels):
             config = replace(config, task="single-label")
@@ -149,7 +151,7 @@ class EmotionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             config = replace(config, wide=replace(config.wide, enabled=bool(self.wide)))
         if self.fine_tune is not None and self.fine_tune != config.fine_tune.enabled:
             raise UsageError(
-                f"fine_tune={self.fine_tune} contradicts the config, whose defaults depend on it: give "
+                f"fine_tune={self.fine_tune} contradicts the config, whose defaults depend on it: pass "
                 f"{'Config.for_fine_tuning()' if self.fine_tune else 'Config()'} with your changes"
             )
         return config

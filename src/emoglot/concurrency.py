@@ -1,4 +1,4 @@
-"""Threads whose results come in order, and pools of single-threaded worker processes."""
+"""Threads with ordered results, and pools of single-threaded worker processes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def in_order(
 def results(futures: Iterable[Future[Any]]) -> Iterator[Future[Any]]:
     """Yield futures as they complete; raise WorkerError if a worker was killed."""
     for future in as_completed(futures):
-        with worker_errors("give --jobs 1, and the same command continues with what is left"):
+        with worker_errors("use --jobs 1; the same command continues with the remaining work"):
             if isinstance(error := future.exception(), BrokenProcessPool):
                 raise error
         yield future

@@ -45,9 +45,9 @@ class LossConfig(Checked, prefix="loss."):
     gamma: float = number(4.0, 0, 20)
     weighting: str = choice(WEIGHTINGS)
     kappa: float = number(0.2965, 0, 1)
-    # Of the class-balanced weighting; the paper's best value on English.
+    # For class-balanced weighting; the paper's best value for English.
     beta: float = field(default=0.999, metadata=ruled(Rule("in [0, 1)", lambda value: bool(0 <= value < 1))))
-    # Of the asymmetric loss, as its authors recommend.
+    # For the asymmetric loss, as its authors recommend.
     gamma_positive: float = number(0.0, 0, 20)
     gamma_negative: float = number(4.0, 0, 20)
     margin: float = number(0.05, 0, 0.5)
@@ -108,7 +108,7 @@ class FineTuneConfig(Checked, prefix="fine_tune."):
         super().__post_init__()
         if self.frozen_layers and self.embeddings:
             raise UsageError(
-                f"fine_tune.embeddings trains what lies below the {self.frozen_layers} frozen layers: set "
+                f"fine_tune.embeddings cannot be trained below {self.frozen_layers} frozen layers: set "
                 "fine_tune.frozen_layers=0, or leave the embeddings frozen"
             )
 
@@ -127,7 +127,7 @@ class WideConfig(Checked, prefix="wide."):
     """The optional channel of word and character n-grams; not in the paper."""
 
     enabled: bool = False
-    buckets: int = number(2**18, 1, 2**24)  # four times as many were no better on the three languages of E-c
+    buckets: int = number(2**18, 1, 2**24)  # four times as many were not better on the three languages of E-c
     word_ngrams: int = number(2, 1, 5)
     char_ngrams: int = number(5, 1, 8)
     regularisation: float = number(3.0, 1e-6, 1e6)  # C of the logistic regression; 1 and 10 were worse on E-c
@@ -165,7 +165,7 @@ class TeachingConfig(Checked, prefix="teaching."):
     pairs: int = number(2000, 1, 2**31 - 1)  # translations per language
     pool: int = number(1, 1, 1000)  # times as many are scored; those whose English has strong emotions are preferred
     # Languages that the teachers know well: a sentence gets the mean score of its English and of its translations into
-    # these, so that the habits of English annotators are not passed on.
+    # these, so that peculiarities of English annotators are not passed on.
     voters: list[str] = field(default_factory=list)
     sources: dict[str, float] = field(default_factory=SOURCE_WEIGHTS.copy, metadata=ruled(within(0, 1000)))
 
@@ -263,7 +263,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"can't read the config {path}: {error.strerror}") from error
+        raise UsageError(f"cannot read the config {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
 
@@ -292,7 +292,7 @@ def parse_setting(setting: str) -> tuple[str, Any]:
     """Parse `head.hidden=64` into a name and a TOML value; a bare word is a string, and .5 a number."""
     name, separator, value = setting.partition("=")
     if not separator or not name.strip():
-        raise UsageError(f"a setting is written name=value, such as head.hidden=64, got {setting!r}")
+        raise UsageError(f"a setting must have the form name=value, such as head.hidden=64, got {setting!r}")
     return name.strip(), _parse_value(value.strip())
 
 

@@ -63,7 +63,7 @@ class Model:
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The score from which each label is given; infinity for one that is never given."""
+        """The score from which each label is predicted; infinity for one that is never predicted."""
         return dict(zip(self.labels, self.state.thresholds.tolist(), strict=True))
 
     @property
@@ -234,7 +234,7 @@ def load(
         _check_published(state, name)
     found = _own_encoder(folder, state) if encoder is None else load_encoder(encoder)
     _check_encoder(state, found, str(folder))
-    with foreign_errors(folder / GRAPH_FILE, ModelError, "can't be used", "copy or train the model again"):
+    with foreign_errors(folder / GRAPH_FILE, ModelError, "cannot be used", "copy or train the model again"):
         return Model(state, found)
 
 

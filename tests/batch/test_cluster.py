@@ -120,13 +120,13 @@ def test_other_formats_and_urls(cluster, kind, model_folder, tmp_path):
         assert float(row["e_joy"]) == pytest.approx(prediction.scores["joy"], abs=1e-5)
 
 
-def test_what_can_not_be_meant_is_refused(cluster, posts, model_folder, tmp_path):
+def test_invalid_arguments_are_refused(cluster, posts, model_folder, tmp_path):
     place, columns = ModelSource(model_folder, None, None, None), InputColumns("text")
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         score_on_ray(str(posts), str(tmp_path), "parquet", "parquet", columns, place)
     with pytest.raises(UsageError, match="write one of"):
         score_on_ray(str(posts), str(tmp_path / "o"), "parquet", "tsv", columns, place)
-    with pytest.raises(DataError, match="can't be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         score_on_ray(str(tmp_path / "none.csv"), str(tmp_path / "o"), "csv", "csv", columns, place)
-    with pytest.raises(UsageError, match="not used on a cluster"):
+    with pytest.raises(UsageError, match="not supported on a cluster"):
         score_on_ray(str(posts), str(tmp_path / "o"), "parquet", "csv", columns, ModelSource(None, None, None, "code"))

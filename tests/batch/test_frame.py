@@ -51,7 +51,7 @@ def test_a_frame_whose_texts_are_none_is_refused(library, local):
     module = pytest.importorskip(library)
     make = module.table if library == "pyarrow" else module.DataFrame
     for values in ([1, 2], [b"a", b"b"]):
-        with pytest.raises(DataError, match="a text is a string"):
+        with pytest.raises(DataError, match="a text must be a string"):
             emoglot.score_frame(make({"text": values}), model=local)
 
 

@@ -139,7 +139,7 @@ def test_what_can_not_be_scored_together_is_refused(folder, model_folder, tmp_pa
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="a folder needs at least one data file"):
         score([tmp_path / "empty"], tmp_path / "out.csv", model_folder)
-    with pytest.raises(UsageError, match="can be read only once"):
+    with pytest.raises(UsageError, match="can be listed only once"):
         score([folder / "a.csv", folder], tmp_path / "out.csv", model_folder)
     one = write(tmp_path / "one.parquet", [{"text": "a"}])
     two = write(tmp_path / "two.parquet", [{"text": "a", "more": 1}])
@@ -147,7 +147,7 @@ def test_what_can_not_be_scored_together_is_refused(folder, model_folder, tmp_pa
         with pytest.raises(DataError, match="must have the same columns"):
             score([one, *others], tmp_path / "out.csv", model_folder)
     (tmp_path / "in.dat").write_text("hello\nworld\n")
-    with pytest.raises(DataError, match=r"the format of .*in\.dat can't be recognised: .* --in-format, such as txt"):
+    with pytest.raises(DataError, match=r"the format of .*in\.dat cannot be recognised: .* --in-format, such as txt"):
         score([tmp_path / "in.dat"], tmp_path / "out.csv", model_folder)
     score([tmp_path / "in.dat"], tmp_path / "out.csv", model_folder, reading=Reading("txt"))
     assert texts_of(tmp_path / "out.csv") == ["hello", "world"]
@@ -155,7 +155,7 @@ def test_what_can_not_be_scored_together_is_refused(folder, model_folder, tmp_pa
 
 def test_a_column_that_is_not_found_names_those_there_are(model_folder, tmp_path):
     source = write(tmp_path / "in.csv", [{"words": "a", "n": 1}])
-    with pytest.raises(DataError, match=r"\(--text-column\), .*in\.csv has 'words', 'n'"):
+    with pytest.raises(DataError, match=r"with --text-column, .*in\.csv has 'words', 'n'"):
         score([source], tmp_path / "out.csv", model_folder)
     score([write(tmp_path / "in.jsonl", [{"id": 1, "Comment": "a"}])], tmp_path / "out.jsonl", model_folder)
     assert read(tmp_path / "out.jsonl")[0]["Comment"] == "a"
@@ -185,7 +185,7 @@ def test_standard_input_is_recognised(model_folder):
         assert json.loads(done.stdout)["text"] == "so happy"
     refused = sent(b"so happy\n", "-", "-", "--out-format", "csv", "--model", model_folder)
     assert refused.returncode == 3
-    assert b"the format of standard input can't be recognised" in refused.stderr
+    assert b"the format of standard input cannot be recognised" in refused.stderr
 
 
 def test_csv_to_csv_needs_no_extra(model_folder, tmp_path):
@@ -229,7 +229,7 @@ def test_in_a_terminal_it_asks_before_it_makes_a_folder(model_folder, tmp_path, 
     process = subprocess.Popen(command, stdin=theirs, stderr=theirs)
     os.close(theirs)
     told = b""
-    while b"Make it? [y/N]" not in told:
+    while b"Create it? [y/N]" not in told:
         told += os.read(ours, 1000)
     os.write(ours, answer)
     with suppress(OSError):  # how a pseudo-terminal ends

@@ -1,4 +1,4 @@
-"""Rows that can't be scored: each is listed with its line and the reason."""
+"""Rows that cannot be scored: each is listed with its line and the reason."""
 
 from __future__ import annotations
 

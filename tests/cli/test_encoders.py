@@ -38,7 +38,7 @@ def test_encoders_install_refuses(run: Run, tmp_path: Path) -> None:
     install = ["encoders", "install", "e5-small"]
     check_error(run(*install, "--quantize", "int4"), USAGE, "one of none, int8, got 'int4'")
     source = tmp_path / "some.whl"
-    check_error(run(*install, "--from", source), ENCODER, "can't read", "some.whl")
+    check_error(run(*install, "--from", source), ENCODER, "cannot read", "some.whl")
     source.write_bytes(b"something else")
     check_error(run(*install, "--from", source), ENCODER, "must have 71,622,400 bytes and the sha256")
 
@@ -47,9 +47,9 @@ def test_encoders_export_refuses(run: Run, tmp_path: Path) -> None:
     """An invalid request is refused before the encoder, which is not there, is asked for."""
     export = ["encoders", "export", "nobody/has-this"]
     check_error(run(*export, "--quantize", "int4"), USAGE, "one of none, int8, got 'int4'")
-    check_error(run(*export, "--out", tmp_path), USAGE, "exists already")
+    check_error(run(*export, "--out", tmp_path), USAGE, "already exists")
     check_error(run(*export), ENCODER, "there is no encoder")
-    check_error(run("encoders", "export", "tiny"), ENCODER, "runs without torch already")
+    check_error(run("encoders", "export", "tiny"), ENCODER, "already runs without torch")
 
 
 def test_encoders_export(run: Run, xlmr_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,5 +61,5 @@ def test_encoders_export(run: Run, xlmr_folder: Path, tmp_path: Path, monkeypatc
     assert f"use it as --encoder {name}" in result.err
     listed = {info["name"]: info for info in json.loads(run("encoders", "--json").out)}
     assert listed[name]["installed"]
-    check_error(run("encoders", "export", name), ENCODER, "runs without torch already")
-    check_error(run("encoders", "export", xlmr_folder, "--quantize", "int8"), USAGE, "exists already")
+    check_error(run("encoders", "export", name), ENCODER, "already runs without torch")
+    check_error(run("encoders", "export", xlmr_folder, "--quantize", "int8"), USAGE, "already exists")

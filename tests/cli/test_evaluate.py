@@ -54,11 +54,11 @@ def test_a_label_that_a_file_never_names_is_absent_there_not_unknown(run: Run, t
     data.write_text("\n".join([header, *without]) + "\n", encoding="utf-8")
     measured = run("evaluate", "--model", out, "--data", data, "--json")
     assert json.loads(measured.out)["overall"]["per_class"]["love"]["support"] == 0
-    assert "no row has love, which counts as an answer" in measured.err
+    assert "no row has love, so they count as absent" in measured.err
     loud = tmp_path / "loud.tsv"
     loud.write_text("\n".join([header, *(row.upper() for row in rows)]) + "\n", encoding="utf-8")
     for command in (("evaluate",), ("thresholds", "--out", tmp_path / "loud")):
-        check_error(run(*command, "--model", out, "--data", loud), DATA, "names none of the model's labels")
+        check_error(run(*command, "--model", out, "--data", loud), DATA, "must have at least one of the model's labels")
     loud.write_text("\n".join([header, *rows, rows[0].replace("\tjoy", "\tLOVE,joy")]) + "\n", encoding="utf-8")
     assert "the model has no label LOVE: left out" in run("evaluate", "--model", out, "--data", loud).err
     result = run(

@@ -44,13 +44,15 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
 def test_ctrl_c_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyboardInterrupt), kept_when_interrupted("every epoch"):
         raise KeyboardInterrupt
-    assert capsys.readouterr().err == "interrupted: every epoch is kept, and the same command goes on from there\n"
+    assert capsys.readouterr().err == "interrupted: every epoch is kept, and the same command continues from there\n"
     with pytest.raises(KeyboardInterrupt), kept_when_interrupted("every epoch", lambda: False):
         raise KeyboardInterrupt
     assert capsys.readouterr().err == "interrupted before its state was saved: the same command starts again\n"
 
 
-@pytest.mark.parametrize("error", [FULL, OSError("x can't be written: No space left on device (os error 28)")], ids=str)
+@pytest.mark.parametrize(
+    "error", [FULL, OSError("x cannot be written: No space left on device (os error 28)")], ids=str
+)
 def test_a_full_disk_says_what_is_kept(error: OSError) -> None:
     with (
         pytest.raises(EmoglotError, match=r"the disk is full .*: free some space; every epoch is kept, and the same"),
@@ -79,7 +81,7 @@ def test_a_library_that_can_not_decode_a_file(run: Run, model_folder: Path, monk
 
     monkeypatch.setattr("emoglot.cli.predict._print_json", fail)
     result = run("predict", "--model", model_folder, "--json", "so happy")
-    check_error(result, DATA, "must be UTF-8", "save it as UTF-8")
+    check_error(result, DATA, "must be UTF-8", "save the file as UTF-8")
 
 
 def test_a_bar_begins_again_with_every_epoch(screen: Screen) -> None:

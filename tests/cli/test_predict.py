@@ -102,9 +102,9 @@ def test_predict_with_the_encoder_elsewhere(run: Run, model_folder: Path) -> Non
 
 def test_predict_refuses(run: Run, model_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "x").write_text("x", encoding="utf-8")
-    check_error(run("predict", "--model", model_folder, "a", "--file", tmp_path / "x"), USAGE, "not both")
-    check_error(run("predict", "--model", model_folder, "--file", tmp_path / "y"), DATA, "can't read", "No such file")
-    check_error(run("predict", "--model", model_folder, "--file", tmp_path), DATA, "can't read", "directory")
+    check_error(run("predict", "--model", model_folder, "a", "--file", tmp_path / "x"), USAGE, "got both")
+    check_error(run("predict", "--model", model_folder, "--file", tmp_path / "y"), DATA, "cannot read", "No such file")
+    check_error(run("predict", "--model", model_folder, "--file", tmp_path), DATA, "cannot read", "directory")
     check_error(run("predict", "--model", tmp_path / "none", "a"), MODEL, "there is no model folder", "emoglot train")
     check_error(run("predict", "--model", tmp_path, "a"), MODEL, "is no emoglot model")
 
@@ -118,7 +118,7 @@ def test_predict_does_not_wait_for_a_terminal(model_folder: Path) -> None:
     finally:
         os.close(ours)
         os.close(theirs)
-    check_error(Result(finished.returncode, "", finished.stderr.decode()), USAGE, "no text", "--file")
+    check_error(Result(finished.returncode, "", finished.stderr.decode()), USAGE, "at least one text", "--file")
 
 
 def test_a_damaged_model(run: Run, model_folder: Path, tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ CLUSTER = ("--engine", "ray")
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((*CLUSTER, "--resume"), "--resume does not work on a cluster"),
-        ((*CLUSTER, "--overwrite"), "--overwrite does not work on a cluster"),
-        ((*CLUSTER, "--encoding", "cp1252"), "--encoding does not work on a cluster"),
-        ((*CLUSTER, "--delimiter", ";"), "--delimiter does not work on a cluster"),
-        ((*CLUSTER, "--id-column", "id"), "--id-column does not work on a cluster"),
-        (("--address", "ray://head:10001"), "give --engine ray as well"),
-        (("--engine", "spark"), "an engine is local or ray, got 'spark'"),
+        ((*CLUSTER, "--resume"), "--resume is not supported on a cluster"),
+        ((*CLUSTER, "--overwrite"), "--overwrite is not supported on a cluster"),
+        ((*CLUSTER, "--encoding", "cp1252"), "--encoding is not supported on a cluster"),
+        ((*CLUSTER, "--delimiter", ";"), "--delimiter is not supported on a cluster"),
+        ((*CLUSTER, "--id-column", "id"), "--id-column is not supported on a cluster"),
+        (("--address", "ray://head:10001"), "add --engine ray"),
+        (("--engine", "spark"), "--engine must be local or ray, got 'spark'"),
     ],
 )
 def test_an_option_that_would_be_ignored_is_refused(run, tmp_path, options, message):

@@ -34,13 +34,15 @@ def test_thresholds(run: Run, model_folder: Path, table: Path, tmp_path: Path) -
 def test_thresholds_refuses(run: Run, model_folder: Path, table: Path, tmp_path: Path) -> None:
     arguments = ["thresholds", "--model", model_folder, "--out"]
     check_error(run(*arguments, tmp_path / "model"), USAGE, "no data", "--data")
-    check_error(run(*arguments, model_folder, "--data", table), USAGE, "exists already")
+    check_error(run(*arguments, model_folder, "--data", table), USAGE, "already exists")
     check_error(run(*arguments, tmp_path / "model", "--data", tmp_path / "none.tsv"), DATA, "there is no file")
     other = ["thresholds", "--model", tmp_path / "none", "--data", table, "--out", tmp_path / "model"]
     check_error(run(*other), MODEL, "there is no model folder")
     (tmp_path / "other.tsv").write_text("text\tboredom\nso dull\t1\n", encoding="utf-8")
     check_error(
-        run(*arguments, tmp_path / "model", "--data", tmp_path / "other.tsv"), DATA, "names none of the model's labels"
+        run(*arguments, tmp_path / "model", "--data", tmp_path / "other.tsv"),
+        DATA,
+        "must have at least one of the model's labels",
     )
     assert not (tmp_path / "model").exists()
 

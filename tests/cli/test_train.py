@@ -68,7 +68,7 @@ def test_an_existing_folder_is_refused_before_any_work(run: Run, model_folder: P
     """Even the data file, which is not there, is not asked for."""
     folder = Path(shutil.copytree(model_folder, tmp_path / "model"))
     arguments = ["train", "--encoder", "nobody/has-this", "--train", tmp_path / "none.tsv", "--out"]
-    check_error(run(*arguments, folder), USAGE, "exists already", "--overwrite")
+    check_error(run(*arguments, folder), USAGE, "already exists", "--overwrite")
     (folder / "notes.txt").write_text("mine", encoding="utf-8")
     check_error(run(*arguments, folder, "--overwrite"), MODEL, "nothing was overwritten")
     (tmp_path / "file").write_text("mine", encoding="utf-8")
@@ -113,7 +113,9 @@ def test_an_interruption(table: Path, tmp_path: Path) -> None:
     assert (child.returncode, out) == (130, b"")
     assert b"Traceback" not in rest
     assert not (tmp_path / "model").exists()
-    kept = f"interrupted: the state in {tmp_path / 'model.checkpoint'} is kept, and the same command goes on from there"
+    kept = (
+        f"interrupted: the state in {tmp_path / 'model.checkpoint'} is kept, and the same command continues from there"
+    )
     assert kept in rest.decode()
 
 
@@ -180,7 +182,7 @@ def test_a_full_disk_says_how_to_go_on(run: Run, table: Path, tmp_path: Path, mo
     result = run(*arguments)
     assert result.code == 1
     assert "the disk is full" in result.err
-    assert f"the state in {tmp_path / 'model.checkpoint'} is kept, and the same command goes on" in result.err
+    assert f"the state in {tmp_path / 'model.checkpoint'} is kept, and the same command continues" in result.err
     again = run(*arguments)
     assert again.code == 0, again.err
     assert "epoch 1" not in again.err

@@ -12,8 +12,8 @@ from tests.cli.harness import DATA, ENCODER, QUICK, TRAINING, USAGE, Run, check_
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("head.hidden", "a setting is written name=value"),
-        ("=3", "a setting is written name=value"),
+        ("head.hidden", "a setting must have the form name=value"),
+        ("=3", "a setting must have the form name=value"),
         ("head.hidden=big", "head.hidden must be a whole number, got 'big'"),
         ("head.hidden=0", "head.hidden must be in"),
         ("head.colour=3", "there is no setting"),
@@ -29,7 +29,7 @@ def test_a_bad_setting(setting: str, message: str, run: Run, table: Path, tmp_pa
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "can't read the config"), (b"[head", "is not TOML"), (b"\xff", "is not TOML"), (b"x = 1", "no setting")],
+    [(None, "cannot read the config"), (b"[head", "is not TOML"), (b"\xff", "is not TOML"), (b"x = 1", "no setting")],
 )
 def test_a_bad_config(content: bytes | None, message: str, run: Run, table: Path, tmp_path: Path) -> None:
     config = tmp_path / "settings.toml"
@@ -101,6 +101,6 @@ def test_a_student_without_validation_or_translations_without_a_teacher_are_refu
     run: Run, model_folder: Path, table: Path, translations: Path, tmp_path: Path
 ) -> None:
     arguments = ["train", "--encoder", "tiny", "--train", table, "--out", tmp_path / "student"]
-    check_error(run(*arguments, "--teacher", model_folder), USAGE, "give --validation")
-    check_error(run(*arguments, "--parallel", translations), USAGE, "name one with --teacher")
+    check_error(run(*arguments, "--teacher", model_folder), USAGE, "use --validation")
+    check_error(run(*arguments, "--parallel", translations), USAGE, "use --teacher")
     assert not list(tmp_path.glob("student*"))

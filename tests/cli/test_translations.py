@@ -38,7 +38,7 @@ def test_distill_refuses(run: Run, translations: Path, tmp_path: Path) -> None:
         assert result.code == USAGE
         assert left_out in result.err
     check_error(
-        run("distill", "--extend", "tiny", "--parallel", translations, "--out", translations), USAGE, "exists already"
+        run("distill", "--extend", "tiny", "--parallel", translations, "--out", translations), USAGE, "already exists"
     )
     missing = ["distill", "--extend", "tiny", "--parallel", tmp_path / "none.tsv", "--out", tmp_path / "out"]
     check_error(run(*missing), DATA, "there is no file of translations")
@@ -55,7 +55,7 @@ def test_project_then_read(run: Run, model_folder: Path, translations: Path, tmp
     assert set(data.languages) == {"xg"}
     assert 0 < len(data) <= 10
     assert data.labels == load(model_folder).labels
-    check_error(run(*arguments), USAGE, "exists already")
+    check_error(run(*arguments), USAGE, "already exists")
     out.unlink()
     check_error(run(*arguments, "--encoder", "nobody/has-this"), ENCODER, "no encoder")
     check_error(run("project", "--model", tmp_path / "none", *arguments[3:]), MODEL, "there is no model folder")

@@ -49,9 +49,9 @@ def test_a_collection_in_one_language_is_one_dataset(tmp_path):
             r"line 2: a label must be one of joy, fear, as listed in INDEX.tsv, got 'anger'",
         ),
         ("x\ten\tjoy", INDEX, "line 2"),
-        ("x\ten\tjoy\ttarin", INDEX, "a split is one of train, dev, test, got 'tarin'"),
-        ("x\ten\tjoy\ttrain", "kind\tname\tannotated\nsingle\n", "does not list mine"),
-        ("x\ten\tjoy\ttrain", "name\tannotated\n", r"does not list mine: add a line that names its labels"),
+        ("x\ten\tjoy\ttarin", INDEX, "a split must be one of train, dev, test, got 'tarin'"),
+        ("x\ten\tjoy\ttrain", "kind\tname\tannotated\nsingle\n", "must list mine"),
+        ("x\ten\tjoy\ttrain", "name\tannotated\n", r"must list mine: add a line with its labels"),
         ("x\ten\tjoy\ttrain", "name\tlabels\n", r"needs the columns name and annotated, annotated is missing"),
     ],
 )
@@ -64,7 +64,7 @@ def test_a_collection_cut_short_or_with_another_header_is_told(tmp_path):
     path = write_collection(tmp_path, "so glad\ten\tjoy\ttrain")
     whole = path.read_bytes()
     path.write_bytes(whole[:-12])
-    with pytest.raises(DataError, match=r"can't be read: .* check that it is complete"):
+    with pytest.raises(DataError, match=r"cannot be read: .* check that it is complete"):
         read(path, format="collection-train")
     path.write_bytes(gzip.compress(b"text\tlabels\nso glad\tjoy\n"))
     with pytest.raises(DataError, match="must be text language labels split, got"):

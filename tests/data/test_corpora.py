@@ -83,7 +83,7 @@ def test_semeval_with_byte_order_mark_and_no_last_newline(write):
     [
         (ec_line("2018-En-9", "a tab\tinside"), "13 fields, got 14"),
         ("2018-En-9\tshort\t1", "13 fields, got 3"),
-        (ec_line("2018-En-9", "two", ["2", *["0"] * 10]), "'anger' must hold 0 or 1, got '2'"),
+        (ec_line("2018-En-9", "two", ["2", *["0"] * 10]), "'anger' must contain 0 or 1, got '2'"),
         (ec_line("2018-En-9", "  "), "must not be empty"),
     ],
 )
@@ -146,8 +146,8 @@ def test_brighter_language_from_the_id_or_the_file_name(write, prefix, code):
     [
         ("eng_train_track_a_2,too few,1", "4 fields, got 3"),
         ("eng_train_track_a_2,too,many,0,1", "4 fields, got 5"),
-        ("eng_train_track_a_2,not binary,0,3", "'fear' must hold 0 or 1, got '3'"),
-        ("eng_train_track_a_2,nothing,,0", "'joy' must hold 0 or 1, got ''"),
+        ("eng_train_track_a_2,not binary,0,3", "'fear' must contain 0 or 1, got '3'"),
+        ("eng_train_track_a_2,nothing,,0", "'joy' must contain 0 or 1, got ''"),
         ("eng_train_track_a_2,,0,0", "must not be empty"),
         ('eng_train_track_a_2,"loose " quote",0,0', "must be doubled"),
         ("eng_train_track_a_2,a \0 byte,0,0", "NUL"),
@@ -169,7 +169,7 @@ def test_brighter_quote_left_open_costs_one_line_only(write):
     content = f'id,text,joy,fear\neng_train_track_a_1,fine,1,0\neng_train_track_a_2,"open,1,0\n{rows}'
     dataset = read(write("eng.csv", content), skip_bad=True)
     assert len(dataset) == 7
-    assert [(bad.line, bad.reason) for bad in dataset.bad_lines] == [(3, "a quote that opens here is never closed")]
+    assert [(bad.line, bad.reason) for bad in dataset.bad_lines] == [(3, "a quote that is opened here is never closed")]
 
 
 @pytest.mark.parametrize("header", ["text,id,joy", "id,text,envy", "id,text", "id,text,joy,joy", 'id,"text,joy'])
@@ -369,5 +369,5 @@ def test_column_names_do_not_go_with_fixed_columns(write):
 
 
 def test_a_format_that_can_not_be_told_is_asked_for(write):
-    with pytest.raises(DataError, match="give --format, one of semeval"):
+    with pytest.raises(DataError, match="use --format, one of semeval"):
         read(write("notes.md", "# Notes\nnothing here\n"))

@@ -46,7 +46,7 @@ def test_a_delimiter_can_be_stated(write):
     assert read(path, delimiter=";", label_columns=["joy,x"]).texts == ("a,b",)
     assert Reading(delimiter="tab").delimiter == Reading(delimiter="\\t").delimiter == "\t"
     for wrong in ("::", "\n", ""):
-        with pytest.raises(UsageError, match="a delimiter is one character"):
+        with pytest.raises(UsageError, match="a delimiter must be one character"):
             Reading(delimiter=wrong)
 
 
@@ -133,7 +133,7 @@ def test_a_hidden_sheet_is_passed(tmp_path):
 def test_a_broken_spreadsheet_is_named(write):
     pytest.importorskip("python_calamine")
     for content in (b"nonsense", b"PK\x03\x04nonsense"):
-        with pytest.raises(DataError, match=r"mine\.xlsx (is not a readable spreadsheet|can't be read)"):
+        with pytest.raises(DataError, match=r"mine\.xlsx (is not a readable spreadsheet|cannot be read)"):
             read(write("mine.xlsx", content), format="xlsx")
 
 

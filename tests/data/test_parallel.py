@@ -82,7 +82,7 @@ def test_what_can_not_be_read_is_told(folder):
     with pytest.raises(DataError, match="there is no file of translations"):
         read_parallel([folder / "none.tsv"])
     (folder / "empty").mkdir()
-    with pytest.raises(DataError, match=r"no file of translations: they are named LANGUAGE\.tsv"):
+    with pytest.raises(DataError, match=r"no file of translations: name them LANGUAGE\.tsv"):
         read_parallel([folder / "empty"])
     (folder / "de.tsv").write_bytes("très\tgut\n".encode() + b"a\t\xff\n")
     with pytest.raises(DataError, match="line 2: the text must be UTF-8, got the byte 0xFF"):
@@ -98,7 +98,7 @@ def test_a_damaged_archive_is_told(folder, damage):
     data = gzip.compress((FRENCH * 500).encode())
     altered = data[:20] + bytes(byte ^ 0xFF for byte in data[20:40]) + data[40:]
     path.write_bytes({"truncated": data[:-20], "altered": altered, "foreign": b"no archive"}[damage])
-    with pytest.raises(DataError, match="can't be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         read_parallel([path])
 
 

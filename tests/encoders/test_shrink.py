@@ -90,7 +90,7 @@ def test_what_can_not_be_kept_is_told(large, tmp_path, layers, pieces, message):
 
 
 def test_a_folder_without_an_encoder_is_told(tmp_path):
-    with pytest.raises(EncoderError, match=r"is no float32 encoder folder: config.json can't be read"):
+    with pytest.raises(EncoderError, match=r"is no float32 encoder folder: config.json cannot be read"):
         shrink(tmp_path, tmp_path / "small", [1], 600, TEXTS)
 
 
@@ -125,7 +125,7 @@ def test_the_command_keeps_the_pieces_of_a_recipe(large, tmp_path):
     wrong = CliRunner().invoke(
         app, ["encoders", "shrink", *arguments[:1], "--layers", "all", *arguments[3:-1], str(tmp_path / "other")]
     )
-    assert "layers are numbers such as 0,2,4, got 'all'" in str(wrong.exception or wrong.output)
+    assert "--layers must be numbers such as 0,2,4, got 'all'" in str(wrong.exception or wrong.output)
 
 
 def test_an_encoder_with_an_added_language_is_told_to_be_made_smaller_first(large, tmp_path):

@@ -143,7 +143,7 @@ def test_token_ids_that_the_network_does_not_have(encoder_folder: Path) -> None:
     tokenizer = json.loads((encoder_folder / "tokenizer.json").read_text(encoding="utf-8"))
     tokenizer["model"]["vocab"]["happy"] = 10**6
     put_in_encoder(encoder_folder, "tokenizer.json", json.dumps(tokenizer).encode())
-    check_encoder_refused(uses(encoder_folder), "model.onnx", "can't be run")
+    check_encoder_refused(uses(encoder_folder), "model.onnx", "cannot be run")
 
 
 def test_a_network_whose_vectors_do_not_fit_its_tokens(encoder_folder: Path) -> None:
@@ -170,8 +170,8 @@ class PanicException(BaseException):  # as pyo3 names it
 @pytest.mark.parametrize("error", [PanicException("index out of\nbounds"), RuntimeError(""), OSError("x" * 5000)])
 def test_whatever_a_library_raises(error: BaseException) -> None:
     with (
-        pytest.raises(EncoderError, match="file can't be read: ") as caught,
-        foreign_errors("file", EncoderError, "can't be read", "copy it again"),
+        pytest.raises(EncoderError, match="file cannot be read: ") as caught,
+        foreign_errors("file", EncoderError, "cannot be read", "copy it again"),
     ):
         raise error
     assert "\n" not in str(caught.value)
@@ -180,7 +180,7 @@ def test_whatever_a_library_raises(error: BaseException) -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1), ModelError("ours"), MemoryError()])
 def test_what_is_not_a_librarys_passes(error: BaseException) -> None:
-    with pytest.raises(type(error)), foreign_errors("file", EncoderError, "can't be read", "copy it again"):
+    with pytest.raises(type(error)), foreign_errors("file", EncoderError, "cannot be read", "copy it again"):
         raise error
 
 

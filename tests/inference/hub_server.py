@@ -104,7 +104,7 @@ def _create(handler: _Handler) -> None:
     asked = json.loads(handler.body)
     name = f"{asked['organization']}/{asked['name']}" if asked.get("organization") else asked["name"]
     if name in handler.hub.repositories:
-        return handler.send({"error": "exists already", "url": f"{handler.hub.address}/{name}"}, 409)
+        return handler.send({"error": "already exists", "url": f"{handler.hub.address}/{name}"}, 409)
     handler.hub.repositories[name] = repository = Repository(
         private=asked.get("private") or asked.get("visibility") == "private"
     )

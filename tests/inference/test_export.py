@@ -190,7 +190,7 @@ def test_the_description_names_every_file(tmp_path):
 
 
 def test_what_can_not_be_exported_is_refused(trained, tmp_path):
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         export_model(emoglot.load(), tmp_path)
     with pytest.raises(EncoderError, match="no network"):
         export_model(trained, tmp_path / "tiny")

@@ -209,7 +209,7 @@ def test_an_empty_folder_is_free(trained: Model, tmp_path: Path) -> None:
 
 
 def test_the_working_directory_and_a_mounted_disk_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model replaces a folder, which is noticed before training if it can't be replaced."""
+    """A model replaces a folder, which is noticed before training if it cannot be replaced."""
     monkeypatch.chdir(tmp_path)
     for folder in (Path(), tmp_path):
         with pytest.raises(UsageError, match="name a folder inside it"):

@@ -164,7 +164,7 @@ def test_weights_that_fit_the_hash_but_not_the_model(folder: Path) -> None:
 def test_a_network_that_fits_the_hash_but_is_none(folder: Path) -> None:
     (folder / "head.onnx").write_bytes(b"nonsense")
     rehash(folder, "head.onnx")
-    check_refused(folder, "can't be run by onnxruntime")
+    check_refused(folder, "cannot be run by onnxruntime")
 
 
 def test_a_file_of_absurd_size_is_not_read(folder: Path) -> None:

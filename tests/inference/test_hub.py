@@ -161,7 +161,7 @@ def test_a_name_without_a_model(
 
 def test_without_a_network(tmp_path: Path) -> None:
     printed = scores("user/model", home=tmp_path, endpoint=NOWHERE)
-    assert printed.startswith("ModelError there is no local folder user/model, the Hugging Face hub can't be reached")
+    assert printed.startswith("ModelError there is no local folder user/model, the Hugging Face hub cannot be reached")
     assert "check the network and HF_HUB_OFFLINE" in printed
     assert "\n" not in printed
 

@@ -164,7 +164,7 @@ def test_what_is_no_scored_file_is_refused(tmp_path, scored):
         page_of(plain)
     for name in ("broken.parquet", "empty.csv", "broken.jsonl"):
         (tmp_path / name).write_bytes(b"" if name == "empty.csv" else b"no such thing")
-        with pytest.raises(DataError, match=f"{name} can't be read as a scored file"):
+        with pytest.raises(DataError, match=f"{name} cannot be read as a scored file"):
             page_of(tmp_path / name)
     with pytest.raises(UsageError, match="csv, tsv, jsonl or parquet"):
         page_of(write(tmp_path / "a.csv", records()).rename(tmp_path / "a.txt"))

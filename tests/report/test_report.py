@@ -144,7 +144,7 @@ def test_a_sentiment_of_the_users_own_is_not_taken_for_ours(tmp_path):
 def test_a_group_of_too_many_values_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("emoglot.report.aggregate.MOST_GROUPS", 10)
     path = write(tmp_path / "a.parquet", many(100, id=str))
-    with pytest.raises(DataError, match=r"at most 10 different values, got about \d+: give another --group"):
+    with pytest.raises(DataError, match=r"at most 10 different values, got about \d+: choose another --group"):
         summary_of(path, group="id")
 
 
@@ -263,7 +263,7 @@ def test_times_are_read_in_many_forms(value, expected):
 
 
 def test_what_is_no_time_is_refused(tmp_path, scored):
-    with pytest.raises(DataError, match=r"'source'.*must hold dates or times.*got 'post'"):
+    with pytest.raises(DataError, match=r"'source'.*must contain dates or times.*got 'post'"):
         summary_of(scored, time="source")
     path = write(tmp_path / "a.csv", many(3, when=lambda row: "03/04/2026"))
     with pytest.raises(DataError, match="03/04/2026"):

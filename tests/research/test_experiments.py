@@ -319,7 +319,7 @@ def test_a_missing_or_foreign_file_is_named(tmp_path):
         (('["ar", "en", "es"]', '["ar", "en", "sp"]'), "languages are some of ar, en, es, got ar, en, sp"),
         (('languages = ["en", "es"]', 'languages = ["sp"]'), "languages are some of"),
         (('languages = ["en", "es"]', "languages = []"), "got none"),
-        (('"head.hidden" = 4', '"training.seed" = 4'), r"training\.seed can't be set"),
+        (('"head.hidden" = 4', '"training.seed" = 4'), r"training\.seed cannot be set"),
         (('"head.hidden" = 4', "head.hidden = 4"), "a name in quotes"),
         (('name = "own"', 'name = "own"\nsweep = "head.kind"\nover = ["gru"]'), r"each of rows\.over must be a number"),
     ],
@@ -340,7 +340,7 @@ def test_an_experiment_of_ones_own_is_a_file(tmp_path):
     path = tmp_path / "two-ways.toml"
     path.write_text(TABLE, encoding="utf-8")
     assert experiment.load_experiment(str(path)) == experiment.read_experiment(path)
-    with pytest.raises(UsageError, match="can't read"):
+    with pytest.raises(UsageError, match="cannot read"):
         experiment.load_experiment(str(tmp_path / "away.toml"))
 
 
@@ -393,4 +393,4 @@ def test_a_row_may_fine_tune_the_encoder_where_that_can_be_trained(corpus, xlmr_
         rows = {row["name"]: row for row in json.loads((out / "tuned.json").read_text(encoding="utf-8"))["rows"]}
         assert rows["all"]["columns"]["both"]["seconds"] > 0
         assert ("cuts" in rows["tuned"]["columns"]["both"]) == is_run
-        assert ("can't be trained" in rows["tuned"].get("not run", "")) != is_run
+        assert ("cannot be trained" in rows["tuned"].get("not run", "")) != is_run

@@ -169,7 +169,7 @@ def test_a_bad_space_is_refused(tmp_path, content, message):
 
 
 def test_a_storage_that_cannot_be_opened_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="can't be opened"):
+    with pytest.raises(UsageError, match="cannot be opened"):
         run_study(make_search(tmp_path, storage=f"sqlite:///{tmp_path}/no/such/folder.db"), trials=1, jobs=1)
 
 
@@ -232,7 +232,7 @@ def test_an_interrupted_search_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 130
     told = (tmp_path / "log").read_text()
-    assert "every trial that ended is kept, and the same command goes on from there" in told
+    assert "every finished trial is kept, and the same command continues from there" in told
     assert "Traceback" not in told
     assert read_trials(tmp_path)
 
@@ -266,7 +266,7 @@ def end_without_a_word(prepared: object) -> None:
 def test_that_a_worker_was_killed_is_told():
     with (
         worker_pool(1, print, dict) as submit,
-        pytest.raises(WorkerError, match="died, probably out of memory: give --jobs 1"),
+        pytest.raises(WorkerError, match="died, probably out of memory: use --jobs 1"),
     ):
         list(results([submit(end_without_a_word)]))
 

@@ -50,7 +50,7 @@ def test_the_client_stands_in_for_a_model(service, local):
 
 
 def test_a_client_whose_service_is_not_there_says_so():
-    with pytest.raises(EmoglotError, match="can't be reached"):
+    with pytest.raises(EmoglotError, match="cannot be reached"):
         emoglot.Client("http://127.0.0.1:9", retries=0).predict(["a"])
     with pytest.raises(DataError, match="begins with http"):
         emoglot.Client("127.0.0.1:8000")
@@ -75,7 +75,7 @@ def test_the_asynchronous_client_answers_like_the_other(service, local):
             np.testing.assert_allclose(await client.predict_proba(TEXTS), local.predict_proba(TEXTS), atol=1e-6)
             tokens = await client.explain(TEXTS[0])
             assert [token.token for token in tokens] == [token.token for token in local.explain(TEXTS[0])]
-        with pytest.raises(EmoglotError, match="can't be reached"):
+        with pytest.raises(EmoglotError, match="cannot be reached"):
             await emoglot.AsyncClient("http://127.0.0.1:9", retries=0).predict("a")
 
     asyncio.run(ask())

@@ -87,7 +87,7 @@ def test_a_service_that_does_not_answer_is_asked_again_ever_later(broken):
     assert found.labels == ()
     assert len(requests) == 6
     assert waits == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2])
-    with pytest.raises(EmoglotError, match=r"can't be reached: refused|answered 50[23]"):
+    with pytest.raises(EmoglotError, match=r"cannot be reached: refused|answered 50[23]"):
         run(talk(retries=2).predict("a", None, None, None), lambda _: broken)
 
 

@@ -28,7 +28,7 @@ def test_every_setting_is_an_environment_variable():
         ({"EMOGLOT_PORT": "70000"}, "port must be in"),
         ({"EMOGLOT_LOG_TEXTS": "perhaps"}, "true or false"),
         ({"EMOGLOT_MAX_QUEUE": "10"}, "at least max_texts"),
-        ({"EMOGLOT_TOKENS": " , "}, "got no token in ' , ': give one, or none"),
+        ({"EMOGLOT_TOKENS": " , "}, "got no token in ' , ': set a token, or leave it empty"),
     ],
 )
 def test_a_bad_setting_is_refused(environment, message):
@@ -54,6 +54,6 @@ def test_the_documentation_lists_every_setting():
 def test_an_address_that_can_not_be_had_is_told(host):
     from emoglot.serving.run import run
 
-    told = pytest.raises(UsageError, match=f"can't listen on {host}, port")
+    told = pytest.raises(UsageError, match=f"cannot listen on {host}, port")
     with socket.create_server(("127.0.0.1", 0)) as taken, told:
         run(Settings(host=host, port=taken.getsockname()[1]))

@@ -14,7 +14,7 @@ from emoglot.text.normalise import NORMALISATION_VERSION, normalise, normalise_t
 from emoglot.text.patterns import PLACEHOLDERS
 
 EXAMPLES = {
-    # entities, escapes, spaces, what can't be seen
+    # entities, escapes, spaces, what cannot be seen
     "a &amp; b": "a & b",
     "&amp;amp;lt;3": "<3",
     "it&#39;s &quot;ok&quot;": 'it\'s "ok"',

@@ -22,7 +22,7 @@ from tests.training.tuning import QUICK_TUNING, tune
 
 def test_what_can_not_be_trained_is_refused(encoder: HubEncoder) -> None:
     for name in ("tiny", load_encoder("tiny")):
-        with pytest.raises(EncoderError, match="is for prediction only and can't be trained: use e5-small"):
+        with pytest.raises(EncoderError, match="is for prediction only and cannot be trained: use e5-small"):
             train(name, make_dataset(), config=QUICK_TUNING)
     with pytest.raises(EncoderError, match="emoglot encoders install e5-small"):
         train("e5-small", make_dataset(), config=QUICK_TUNING)
@@ -52,7 +52,7 @@ def test_a_folder_without_a_tokenizer_or_weights_is_refused(
     ("error", "message"),
     [
         (ImportError("no", name="onnxscript"), r"needs 'onnxscript', .* pip install 'emoglot\[export\]'"),
-        (RuntimeError("pages of reasons"), "can't be exported to ONNX"),
+        (RuntimeError("pages of reasons"), "cannot be exported to ONNX"),
     ],
 )
 def test_an_encoder_that_could_not_be_saved_is_not_trained(

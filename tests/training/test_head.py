@@ -146,5 +146,5 @@ def test_sigmoid_is_stable():
 
 
 def test_bytes_that_are_no_network_are_refused():
-    with pytest.raises(ModelError, match="can't be run by onnxruntime"):
+    with pytest.raises(ModelError, match="cannot be run by onnxruntime"):
         HeadRuntime(b"not a network")

@@ -1,1 +1,1 @@
-"""Files of any size: read in windows, scored, and written so that a killed job can go on."""
+"""Files of any size: read in windows, scored, and written so that a killed job can be resumed."""

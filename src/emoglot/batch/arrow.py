@@ -1,4 +1,4 @@
-"""The added columns as Arrow has them."""
+"""The added columns as Arrow arrays."""
 
 from __future__ import annotations
 

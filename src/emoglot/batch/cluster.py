@@ -1,4 +1,4 @@
-"""The same scoring on a Ray cluster: Ray reads, distributes, retries and writes; ours is what happens to a batch."""
+"""Scoring on a Ray cluster: Ray reads, distributes, retries and writes; this module scores the batches."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ try:
 except ImportError as missing:
     raise MissingExtraError(missing.name or "ray", "ray", "scoring on a cluster") from missing
 
-RAY_TELEMETRY = "RAY_USAGE_STATS_ENABLED"  # a cluster that we start sends none; one that runs already is its owner's
+RAY_TELEMETRY = (
+    "RAY_USAGE_STATS_ENABLED"  # set for clusters that emoglot starts; a running cluster keeps its own setting
+)
 WRITTEN = (CSV, JSONL, PARQUET)
-SUCCESS = "_SUCCESS"  # as Hadoop and Spark call the file that marks complete output
+SUCCESS = "_SUCCESS"  # the file that marks complete output, named as in Hadoop and Spark
 
 
 class Scorer:
-    """An actor: it loads the model once, and scores batch after batch."""
+    """An actor that loads the model once and scores batches."""
 
     def __init__(self, model: ModelSource, columns: InputColumns, prefix: str) -> None:
         self._model = model.load()
@@ -59,22 +61,24 @@ def score_on_ray(
     address: str | None = None,
     actors: int | None = None,
 ) -> None:
-    """Score files that every machine of a cluster can read into a folder of files; `_SUCCESS` marks that all are there.
+    """Score files that every machine of a cluster can read into a folder of files; `_SUCCESS` marks it as complete.
 
     Source and target are paths or URLs such as s3://bucket/posts; the source may be a folder.
     """
     if model.language_column is not None:
-        raise UsageError("the language of each row is not used on a cluster: give --language, or score each apart")
+        raise UsageError(
+            "--language-column is not supported on a cluster: use --language, or score each language separately"
+        )
     if target_kind not in WRITTEN:
         raise UsageError(f"on a cluster, write one of {', '.join(WRITTEN)}, got {target_kind}")
     system, folder = _located(target)
     if system.get_file_info(folder).type != fs.FileType.NotFound:
-        raise UsageError(f"{target} exists already: give another name")
+        raise UsageError(f"{target} already exists: choose another name")
     if not ray.is_initialized():
         os.environ.setdefault(RAY_TELEMETRY, "0")
         ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
     ray.data.DataContext.get_current().execution_options.preserve_order = True
-    # As many actors as there is room for, unless it was given; they come and go with the machines.
+    # By default as many actors as fit on the cluster; the number changes with the number of machines.
     pool = ray.data.ActorPoolStrategy(size=actors) if actors else ray.data.ActorPoolStrategy(min_size=1)
     scored = _read(source, source_kind, columns).map_batches(
         Scorer,
@@ -83,7 +87,7 @@ def score_on_ray(
         fn_constructor_args=(model, columns, prefix),
         compute=pool,
         num_cpus=1,
-        scheduling_strategy="SPREAD",  # over machines, not first all cores of one
+        scheduling_strategy="SPREAD",  # over all machines, instead of filling one after the other
     )
     if target_kind == CSV:
         scored = scored.map_batches(_join_labels, fn_args=(f"{prefix}{LABELS}",), batch_format="pyarrow")
@@ -94,7 +98,7 @@ def score_on_ray(
 
 
 def _join_labels(batch: pa.Table, column: str) -> pa.Table:
-    """Write lists as CSV can."""
+    """Join lists of labels, since CSV has no lists."""
     place = batch.column_names.index(column)
     return batch.set_column(place, column, compute.binary_join(batch.column(column), ","))
 
@@ -103,13 +107,13 @@ def _read(source: str, kind: str, columns: InputColumns) -> Any:
     if kind == PARQUET:
         return ray.data.read_parquet(source)
     if kind == JSONL:
-        return ray.data.read_json(source)  # through Arrow, which takes "007" for text
+        return ray.data.read_json(source)  # through Arrow, which reads "007" as text
     if kind == TEXT:
         return ray.data.read_text(source).rename_columns({"text": columns.text or "text"})
     parsing = arrow_csv.ParseOptions(delimiter=delimiter_of(kind), newlines_in_values=True)
     names = _header(source, parsing)
     columns.find(names, source)
-    # As on one machine, cells are passed on as they are written: 007 stays 007.
+    # As on one machine, cells are kept as they are: 007 stays 007.
     as_written = arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
     return ray.data.read_csv(source, parse_options=parsing, convert_options=as_written)
 
@@ -127,4 +131,4 @@ def _header(source: str, parsing: Any) -> list[str]:
         with system.open_input_stream(path) as stream:
             return list(arrow_csv.open_csv(stream, parse_options=parsing).schema.names)
     except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{source} can't be read: {error}") from error
+        raise DataError(f"{source} cannot be read: {error}") from error

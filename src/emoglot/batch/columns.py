@@ -1,4 +1,4 @@
-"""The columns that scoring adds to a file or frame: labels, scores, sentiment, language, and what was not read."""
+"""The columns that scoring adds to a file or frame: labels, scores, sentiment, language, truncated and unreadable."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from emoglot.model import Model
 
 LABELS, SENTIMENT, SENTIMENT_SCORE, LANGUAGE = "labels", "sentiment", "sentiment_score", "language"
 TRUNCATED, UNREADABLE = "truncated", "unreadable"
-NAMES, SCORE, TEXT, FLAG = "names", "score", "text", "flag"  # what a column holds
+NAMES, SCORE, TEXT, FLAG = "names", "score", "text", "flag"  # what a column contains
 
 
 @dataclass(frozen=True)
 class AddedColumn:
-    """The name of a column, and what it holds."""
+    """The name of a column, and what it contains."""
 
     name: str
     kind: str
 
 
 def added_columns(model: Model, prefix: str) -> tuple[AddedColumn, ...]:
-    """List what scoring with a model adds, in order."""
+    """Return the columns that scoring with a model adds, in order."""
     sentiment = [AddedColumn(SENTIMENT, TEXT), AddedColumn(SENTIMENT_SCORE, SCORE)] if model.state.sentiment else []
     columns = [
         AddedColumn(LABELS, NAMES),
@@ -42,7 +42,7 @@ def added_columns(model: Model, prefix: str) -> tuple[AddedColumn, ...]:
 
 @dataclass(frozen=True)
 class Scored:
-    """The values of the added columns, row by row; scores are float32, NaN where nothing was read."""
+    """The values of the added columns; scores are float32, NaN where no text was read."""
 
     values: tuple[Any, ...]
 
@@ -66,7 +66,7 @@ class Scored:
         )
 
     def spread(self, rows: NDArray[np.intp], count: int) -> Scored:
-        """Return the values with their rows at these places among `count`, and nothing elsewhere."""
+        """Return the values as `count` rows: those given at these indices, all others empty."""
         return Scored(tuple(_spread(values, rows, count) for values in self.values))
 
 

@@ -1,4 +1,4 @@
-"""Scoring of a data frame of pandas or polars, or an Arrow table, which is returned with more columns."""
+"""Adds columns with scores to a data frame of pandas or polars, or to an Arrow table."""
 
 from __future__ import annotations
 
@@ -30,20 +30,22 @@ def score_frame(
 ) -> Frame:
     """Add columns: labels, the score of each label, sentiment, language, and whether the text could be read.
 
-    Where the text is missing, they are missing, too. Without a model, the one in the package is used. `language` is
-    that of all rows, or a list with that of each. `prefix` begins the names of the new columns; the other arguments are
-    those of `predict`.
+    If the text is missing, they are missing as well. By default the model in the package is used. `language` is one
+    language for all rows, or a list with one for each. The names of the new columns begin with `prefix`; the other
+    arguments are those of `predict`.
     """
     kind = type(frame).__module__.partition(".")[0]
     if (kind, type(frame).__name__) not in _FRAMES:
-        raise DataError(f"a frame is a DataFrame of pandas or polars, or a pyarrow.Table, got {type(frame).__name__}")
+        raise DataError(
+            f"a frame must be a DataFrame of pandas or polars, or a pyarrow.Table, got {type(frame).__name__}"
+        )
     given: Any = frame
     names = list(given.column_names if kind == "pyarrow" else given.columns)
     _check_text_column(text_column, names)
     model = model or load()
     new = added_columns(model, prefix)
     if taken := sorted({column.name for column in new} & set(names)):
-        raise UsageError(f"the frame has a column {taken[0]!r} already: give another prefix for ours")
+        raise UsageError(f"the frame already has a column {taken[0]!r}: choose another prefix for the new columns")
     column = given[text_column]
     cells = list(column.to_pylist() if kind == "pyarrow" else column)
     known = _rows_with_text(cells)
@@ -68,12 +70,12 @@ def _check_text_column(text_column: str, names: Sequence[str]) -> None:
 
 
 def _rows_with_text(cells: Sequence[Any]) -> NDArray[np.intp]:
-    """Return the rows that have a text; raise DataError, with the row, where it is not a string."""
+    """Return the rows that have a text; raise DataError for a text that is not a string."""
     known = np.flatnonzero([not is_missing(cell) for cell in cells])
     for row in known.tolist():
         if not isinstance(cells[row], str):
             found = f"{cells[row]!r} ({type(cells[row]).__name__})"
-            raise DataError(f"a text is a string, got {found} in row {row}, counted from 0")
+            raise DataError(f"a text must be a string, got {found} in row {row} (counted from 0)")
     return known
 
 

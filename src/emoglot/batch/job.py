@@ -1,13 +1,13 @@
-"""A job: the input is read in windows, each is scored and kept as a piece, and the pieces become the output.
+"""A job: the input is read in windows, each is scored and stored as a piece, and the pieces are joined to the output.
 
-OUT.parts/                 while the job runs; killed at any moment, it goes on from here
-├── job.json               our mark, and what is being done: a job goes on only as it began
-├── lock                   held by the process that works on the job
-├── 000000-8192-5d41…      the first piece: the rows read up to its end, and the hash of what was read
-├── 000000.rejects         the rows of that window which could not be scored
+OUT.parts/                 exists while the job runs; a killed job is resumed from it
+├── job.json               the mark of emoglot and the identity of the job, which must not change on resume
+├── lock                   held by the process that runs the job
+├── 000000-8192-5d41…      the first piece; its name has the number of rows read so far and the hash of the input
+├── 000000.rejects         the rows of this window that could not be scored
 └── …
 
-What is not marked as ours is refused, and never removed.
+A folder without the mark of emoglot is never used or removed.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from emoglot.schema import build, choice
 JOB_FILE, LOCK_FILE = "job.json", "lock"
 WHOLE, REJECTS = "whole", "rejects"
 MARK = "emoglot score"
-INPUT = "input"  # the file that is read, in the identity of a job: without one, it comes through a pipe
+INPUT = "input"  # the key of the input file in the identity of a job; missing if the input is a pipe
 REJECTS_SUFFIX = ".rejects.jsonl"
-# What a job has come to: while it is written, OUT may be there already; once it is done, its pieces may be removed.
+# The states of a job: in WRITING, OUT may already exist; in DONE, pieces may already be removed.
 READING, WRITING, DONE = "reading", "writing", "done"
 
 _PIECE = re.compile(r"(\d{6,})-(\d+)-([0-9a-f]*)")
@@ -43,7 +43,7 @@ _OURS = re.compile(rf"({_PIECE.pattern}|\d{{6,}}\.rejects)(\.draft)?|{WHOLE}|{RE
 
 @dataclass(frozen=True)
 class Tally:
-    """What a job came to."""
+    """The result of a job."""
 
     rows: int
     rejected: int
@@ -59,12 +59,12 @@ class JobRecord:
     state: str = choice((READING, WRITING, DONE))
 
     def write(self, folder: Path) -> None:
-        """Write it with our mark."""
+        """Write the record with the mark of emoglot."""
         write_whole(folder / JOB_FILE, json.dumps({"made_by": MARK, **asdict(self)}))
 
     @classmethod
     def read(cls, folder: Path) -> JobRecord | None:
-        """Read it, or return None if there is none of ours; raise UsageError if it is damaged."""
+        """Read the record, or return None if there is none of emoglot; raise UsageError if it is damaged."""
         path = folder / JOB_FILE
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -82,12 +82,12 @@ class JobRecord:
 
 def _damaged(path: Path, reason: str) -> UsageError:
     return UsageError(
-        f"{path} is damaged ({reason}), so the job can't be resumed: delete {path.parent} and start again"
+        f"{path} is damaged ({reason}), so the job cannot be resumed: delete {path.parent} and start again"
     )
 
 
 def rejects_of(out: Path) -> Path:
-    """Name the list of rejects of an output."""
+    """Return the path of the list of rejected rows of an output."""
     return out.with_name(f"{out.name}{REJECTS_SUFFIX}")
 
 
@@ -103,9 +103,9 @@ class Job:
 
     @contextmanager
     def begun(self, *, resume: bool, overwrite: bool) -> Iterator[None]:
-        """Hold the folder of pieces, refusing to mix two jobs or to lose anything.
+        """Lock the folder of pieces while the block runs; raise UsageError if jobs would be mixed or files lost.
 
-        No folder is left behind from which no job can go on: one of a pipe, or that failed at its first rows.
+        A folder from which no job can be resumed is removed: that of a pipe, or of a job that failed at its first rows.
         """
         self._record = replace(self._record, overwrite=overwrite)
         if os.path.lexists(self._folder):
@@ -128,11 +128,11 @@ class Job:
             self._lock.acquire()
         except HeldError as error:
             raise UsageError(
-                f"only one job at a time can write {self._out}, and one is running: wait for it, or give another name"
+                f"only one job at a time can write {self._out}, and one is running: wait for it, or choose another name"
             ) from error
         except OSError:
             with suppress(OSError):
-                self._folder.rmdir()  # without a lock in it, nobody could tell that it is ours
+                self._folder.rmdir()  # without the lock, it could not be recognised as a folder of emoglot
             raise
         try:
             yield
@@ -140,7 +140,7 @@ class Job:
             self._lock.release()
 
     def _take_up(self, *, resume: bool) -> None:
-        """Go on with the job in the folder, or begin one if there is none."""
+        """Resume the job in the folder, or start one if there is none."""
         found = JobRecord.read(self._folder)
         if found is None or found.state == DONE:  # killed before its first record, or while its pieces were removed
             try:
@@ -157,47 +157,45 @@ class Job:
         self._record.write(self._folder)
 
     def _check_ours(self) -> None:
-        """Refuse a folder without our mark, unless it was made a moment ago and has no more than the lock."""
+        """Raise UsageError for a folder without the mark of emoglot, unless it is new and contains only the lock."""
         if JobRecord.read(self._folder) is not None:
             return
         names = {path.name for path in self._folder.iterdir()} if self._folder.is_dir() else set()
         if LOCK_FILE not in names or not names <= {LOCK_FILE, f"{JOB_FILE}.draft"}:
             raise UsageError(
-                f"the pieces of a job are kept in {self._folder}, which is there and was not made by {MARK}: "
-                "rename or delete it, or give another name for OUT"
+                f"the pieces of a job are kept in {self._folder}, which exists and was not created by {MARK}: "
+                "rename or delete it, or choose another name for OUT"
             )
 
     def _check_same(self, found: JobRecord, *, resume: bool) -> None:
         if not resume:
-            way = "go on with --resume, or delete it" if INPUT in found.identity else "delete it"
-            raise UsageError(f"{self._folder} holds an unfinished job: {way}")
+            way = "continue it with --resume, or delete it" if INPUT in found.identity else "delete it"
+            raise UsageError(f"{self._folder} contains an unfinished job: {way}")
         own = self._record.identity
         changed = [name for name in own.keys() | found.identity.keys() if found.identity.get(name) != own.get(name)]
         if changed:
-            raise UsageError(
-                f"{self._folder} holds another job, with another {' and '.join(sorted(changed))}: delete it"
-            )
+            raise UsageError(f"{self._folder} contains a job with another {' and '.join(sorted(changed))}: delete it")
 
     def _check_free(self, *, resume: bool) -> None:
-        """Refuse to replace what the user has, but for an output that may be overwritten."""
+        """Raise UsageError if a file of the user would be replaced, except an output that may be overwritten."""
         if os.path.lexists(self._out):
             if not self._out.is_file():
-                raise UsageError(f"{self._out} is no file that could be replaced: give another name, or - for stdout")
+                raise UsageError(f"{self._out} must be a regular file: choose another name, or - for stdout")
             if not self._record.overwrite:
                 if resume:
-                    raise UsageError(f"{self._out} is complete: there is nothing to resume")
-                raise UsageError(f"{self._out} exists already: give another name, or --overwrite to replace it")
+                    raise UsageError(f"{self._out} is already complete: there is nothing to resume")
+                raise UsageError(f"{self._out} already exists: choose another name, or replace it with --overwrite")
         if os.path.lexists(self._rejects):
             if not _is_list_of_rejects(self._rejects):
                 raise UsageError(
-                    f"rejects are listed in {self._rejects}, which is there and was not made by {MARK}: "
-                    "rename or delete it, or give another name for OUT"
+                    f"rejected rows are listed in {self._rejects}, which exists and was not created by {MARK}: "
+                    "rename or delete it, or choose another name for OUT"
                 )
             if not self._record.overwrite:
-                raise UsageError(f"{self._rejects} exists already: give another name, or --overwrite to replace it")
+                raise UsageError(f"{self._rejects} already exists: choose another name, or replace it with --overwrite")
 
     def position(self) -> Position:
-        """Return where the pieces end."""
+        """Return the position after the last piece."""
         pieces = self.pieces()
         if not pieces:
             return Position()
@@ -205,7 +203,7 @@ class Job:
         return Position(len(pieces), int(rows), digest)
 
     def keep(self, window: Window, piece: bytes) -> None:
-        """Keep the piece of a window; once its file is there, it is never made again."""
+        """Store the piece of a window; a window whose piece exists is not scored again."""
         if window.rejects:
             lines = [json.dumps(reject.to_dict(), ensure_ascii=False, default=str) for reject in window.rejects]
             write_whole(self._folder / f"{window.number:06d}.rejects", "\n".join(lines) + "\n")
@@ -213,19 +211,19 @@ class Job:
             path.write_bytes(piece)
 
     def finish(self, sink: Sink) -> Tally:
-        """Write all pieces to the output, which appears whole or not at all."""
+        """Join all pieces to the output, atomically."""
         rows = self.position().rows
         sink.join(self.pieces(), self._folder / WHOLE)
         rejected = self._join_rejects(self._folder / REJECTS)
         if self._record.state == READING:
-            self._check_free(resume=False)  # it may have come while the job ran
+            self._check_free(resume=False)  # the output may have been created while the job ran
             self._enter(WRITING)
         if rejected:
             (self._folder / REJECTS).replace(self._rejects)
         else:
-            self._rejects.unlink(missing_ok=True)  # those of the output that is replaced
+            self._rejects.unlink(missing_ok=True)  # that of the replaced output
         (self._folder / WHOLE).replace(self._out)
-        self._enter(DONE)  # first: killed while the pieces are removed, nobody must take those that are left for a job
+        self._enter(DONE)  # before pieces are removed: if killed then, the rest must not be resumed
         self._remove()
         return Tally(rows, rejected, self._rejects if rejected else None)
 
@@ -234,7 +232,7 @@ class Job:
         self._record.write(self._folder)
 
     def _join_rejects(self, target: Path) -> int:
-        """Join the lists of rejects, which may be as long as the input, and return how many there are."""
+        """Join the lists of rejected rows in constant memory, and return their number."""
         count = 0
         with target.open("wb") as joined:
             for path in sorted(self._folder.glob("*.rejects"), key=lambda path: int(path.stem)):
@@ -245,7 +243,7 @@ class Job:
         return count
 
     def pieces(self) -> list[Path]:
-        """List the pieces that are safe, in order."""
+        """Return the complete pieces, in order."""
         found = [path for path in self._folder.iterdir() if _PIECE.fullmatch(path.name)]
         return sorted(found, key=lambda path: int(path.name.partition("-")[0]))
 
@@ -255,7 +253,7 @@ class Job:
                 path.unlink()
 
     def _remove(self) -> None:
-        """Remove what we made, the mark last; what others have put beside it stays."""
+        """Remove the files of the job, the mark last; other files are kept."""
         self._remove_pieces()
         (self._folder / JOB_FILE).unlink(missing_ok=True)
         self._lock.remove()
@@ -264,7 +262,7 @@ class Job:
 
 
 def _is_list_of_rejects(path: Path) -> bool:
-    """Return whether the first line of a file is that of a list of rejects."""
+    """Return whether a file is a list of rejected rows, by its first line."""
     try:
         with path.open(encoding="utf-8") as file:
             first = json.loads(file.readline())

@@ -1,4 +1,4 @@
-"""A file that one process holds at a time; the system releases it when the process ends, in whatever way."""
+"""A lock file that one process holds at a time; the system releases it when the process ends or is killed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-# What the system answers when another process holds the file. Any other error means that its kind of disk has no locks.
+# Errors if another process holds the file. Any other error means that the file system does not support locks.
 _HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 
 
@@ -16,14 +16,14 @@ class HeldError(Exception):
 
 
 class Lock:
-    """Holds a file, which is made if need be."""
+    """A lock on a file, which is created if it is missing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._descriptor = -1
 
     def acquire(self) -> None:
-        """Hold the file, or raise HeldError."""
+        """Acquire the lock; raise HeldError if another process holds it."""
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _hold(self._descriptor)
@@ -31,19 +31,19 @@ class Lock:
             if error.errno in _HELD:
                 self.release()
                 raise HeldError from error
-        if not self.path.exists():  # whoever held it has removed it since it was opened
+        if not self.path.exists():  # the previous holder removed it after it was opened here
             self.release()
             raise HeldError
 
     def release(self) -> None:
-        """Let go of the file."""
+        """Release the lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def remove(self) -> None:
-        """Remove the file while nobody else can hold it."""
-        if sys.platform == "win32":  # which removes no open file
+        """Remove the file while the lock is held."""
+        if sys.platform == "win32":  # which cannot remove an open file
             self.release()
         self.path.unlink(missing_ok=True)
         self.release()

@@ -1,4 +1,4 @@
-"""Parquet, whose columns keep their types from the input to the output."""
+"""Parquet input and output; columns keep their types."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ except ImportError as error:
 
 from emoglot.batch.arrow import to_arrow
 
-_FOOTER_END = 8  # bytes: the length of the footer and a mark
+_FOOTER_END = 8  # bytes: the length of the footer and the magic number
 
 
 class ParquetInput:
-    """A Parquet file, whose other columns are passed on as they are."""
+    """A Parquet file; columns other than the text are passed on unchanged."""
 
     def __init__(self, stream: Stream, columns: InputColumns, watch: Watch, digest: hashlib.blake2b) -> None:
         self._columns = columns
@@ -45,23 +45,25 @@ class ParquetInput:
         self.columns: tuple[str, ...] | None = tuple(self.schema.names)
         self._text = columns.find(self.schema.names, watch.name)
         if self._text != (columns.text or "text"):
-            note = f"the texts are in the column {self._text!r}; give --text-column if that is wrong"
+            note = f"the texts are in the column {self._text!r}; use --text-column if that is wrong"
             stream.notes.append((logging.INFO, note))
         if not _is_text(kind := self.schema.field(self._text).type):
             raise DataError(
-                f"the column {self._text!r} must hold strings, it holds {kind}: convert it, or give --text-column"
+                f"the column {self._text!r} must contain strings, got {kind}: convert it, or use --text-column"
             )
         self._rows = 0
-        self._group = self._inside = 0  # where reading goes on: a row group, and the rows of it that lie before
+        self._group = self._inside = (
+            0  # where reading continues: the row group, and the number of its rows already read
+        )
         footer = self._file.metadata.serialized_size + _FOOTER_END
         watch.hash_range(digest, watch.size - footer, footer)
 
     def progress(self) -> int:
-        """Return how many bytes belong to the rows that were read."""
+        """Return the number of bytes of the rows that were read."""
         return int(self._watch.size * self._rows // max(1, self._file.metadata.num_rows))
 
     def skip(self, rows: int) -> int:
-        """Pass so many rows; of row groups that lie before them, only the bytes are read."""
+        """Skip this many rows; of skipped row groups, only the bytes are read."""
         metadata = self._file.metadata
         while self._group < metadata.num_row_groups:
             count = metadata.row_group(self._group).num_rows
@@ -81,7 +83,7 @@ class ParquetInput:
         return bool(self._rows + self._inside == self._file.metadata.num_rows)
 
     def windows(self, number: int, read: int) -> Iterator[Window]:
-        """Yield the rows that are left in windows."""
+        """Yield the remaining rows in windows."""
         try:
             for batch in self._batches():
                 line = self._rows + 1
@@ -90,25 +92,25 @@ class ParquetInput:
                 yield self._window(pa.Table.from_batches([batch]), line, Window(number, read=read))
                 number += 1
         except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{self._watch.name} can't be read: {error}") from error
+            raise DataError(f"{self._watch.name} cannot be read: {error}") from error
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         inside = self._inside
         for index in range(self._group, self._file.metadata.num_row_groups):
             if not inside:
                 self._hash_group(index)
-            # Group by group, so that a window never depends on where reading began.
+            # Group by group, so that windows do not depend on where reading began.
             for batch in self._file.iter_batches(limits.WINDOW_ROWS, row_groups=[index]):
                 if inside >= batch.num_rows:
                     inside -= batch.num_rows
                     self._rows += batch.num_rows
                 else:
-                    assert not inside, "a job goes on where a window began"
+                    assert not inside, "a job continues at the beginning of a window"
                     yield batch
 
     def _hash_group(self, index: int) -> None:
         group = self._file.metadata.row_group(index)
-        if not group.num_rows:  # which belongs to no window
+        if not group.num_rows:  # an empty group belongs to no window
             return
         for chunk in map(group.column, range(group.num_columns)):
             first = min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset)
@@ -134,7 +136,7 @@ class ParquetInput:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    """Return whether a column holds strings, or bytes that may be some; pandas writes categories as a dictionary."""
+    """Return whether a column contains strings or bytes, also as a dictionary, which pandas writes for categories."""
     if pa.types.is_dictionary(kind):
         return _is_text(kind.value_type)
     types = pa.types
@@ -144,31 +146,31 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def to_python(values: pa.Table | pa.ChunkedArray) -> list[Any]:
-    """Return what Arrow holds as Python objects; raise DataError for a date or bytes that Python can't hold."""
+    """Convert Arrow data to Python objects; raise DataError for dates and bytes that Python cannot represent."""
     try:
         return list(values.to_pylist())
     except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise DataError(f"the input has a value that can't be read: {error}") from error
+        raise DataError(f"the input has a value that cannot be read: {error}") from error
 
 
 class ParquetSink(Sink):
-    """Writes windows as Parquet, each a file of its own until they are joined."""
+    """Writes each window as a Parquet file; all are joined at the end."""
 
     _schema: pa.Schema | None = None
 
     def settle(self, columns: Sequence[str] | None, schema: Any = None) -> None:
-        """Set the columns that the source states before its rows; without types, they are texts."""
+        """Set the columns that the source declares; without types, they are strings."""
         super().settle(columns)
         if columns is not None:
             self._schema = schema or pa.schema([(name, pa.string()) for name in columns])
 
     def settle_as(self, piece: Path) -> None:
-        """Set the columns to those of a piece that was written before."""
+        """Set the columns to those of an existing piece."""
         self._schema = pa.schema([column for column in parquet.read_schema(piece) if column.name not in self.added])
         self._settled = list(self._schema.names)
 
     def encode(self, window: Window, scored: Scored) -> bytes:
-        """Return the piece of the file that a window becomes."""
+        """Return a window as a piece of the output."""
         buffer = pa.BufferOutputStream()
         try:
             table = self._table(window.records) if window.table is None else window.table
@@ -182,14 +184,14 @@ class ParquetSink(Sink):
         return buffer.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
     def _table(self, records: Sequence[dict[str, Any]]) -> pa.Table:
-        """Return records as columns; Arrow infers the types of those that are not settled yet."""
+        """Return records as columns; Arrow infers the types of columns that are not set yet."""
         types = {field.name: field.type for field in self._schema or ()}
         columns = self._columns_of(records)
         arrays = [_array([record.get(name) for record in records], types.get(name)) for name in columns]
         return pa.Table.from_arrays(arrays, names=columns)
 
     def join(self, pieces: Sequence[Path], target: Path) -> None:
-        """Write the pieces to one file."""
+        """Join the pieces to one file."""
         first = parquet.read_schema(pieces[0])
         with parquet.ParquetWriter(target, first, compression="zstd") as writer:
             for piece in pieces:
@@ -197,7 +199,7 @@ class ParquetSink(Sink):
 
 
 def _array(values: list[Any], settled: pa.DataType | None) -> pa.Array:
-    """Return a column; raise where Arrow would silently drop keys of objects that the settled type lacks."""
+    """Return a column; raise an error if Arrow would silently drop keys of objects that are not in the type."""
     if settled is not None and pa.types.is_nested(settled):
         both = [pa.schema([("column", kind)]) for kind in (settled, pa.array(values).type)]
         if pa.unify_schemas(both, promote_options="permissive").field(0).type != settled:

@@ -1,4 +1,4 @@
-"""Scoring of files: source, model and sink joined to a job that can be killed and resumed."""
+"""Scoring of files: a job that combines source, model and sink, and can be killed and resumed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def score_file(
         _check_folder(Path(target), make=make_folders)
     with open_source(names, reading, columns) as source:
         if resume and (source.is_pipe or target == STANDARD):
-            raise UsageError("what goes through a pipe is gone: --resume needs files")
+            raise UsageError("--resume needs files, got a pipe, which cannot be read again: use files")
         loaded = model.load()
         sink = make_sink(target_format, added_columns(loaded, prefix))
         sink.settle(source.columns, source.schema)
@@ -66,12 +66,12 @@ def score_file(
 
 
 def _check_folder(target: Path, *, make: bool) -> None:
-    """Refuse to write into a folder that is not there, unless it may be made."""
+    """Raise UsageError if the folder of the output is missing and may not be created."""
     if make:
         target.parent.mkdir(parents=True, exist_ok=True)
     elif not target.parent.is_dir():
         raise UsageError(
-            f"the folder of OUT must exist, {target.parent} does not: make it, check the name, or give --make-folders"
+            f"the folder of OUT must exist, {target.parent} does not: create it, check the name, or use --make-folders"
         )
 
 
@@ -86,7 +86,7 @@ class _Scoring:
     jobs: int
 
     def pieces(self, begin: Position) -> Iterator[tuple[Window, bytes]]:
-        """Yield each window after a position with its piece; a file without rows still gets its header."""
+        """Yield each window after a position with its piece; a file without rows still has a header."""
         is_empty = begin.windows == 0
         windows = self.source.windows(begin)
         for window, scored in score_windows(windows, self.model, self.loaded, self.jobs):
@@ -97,17 +97,15 @@ class _Scoring:
 
 
 def _check_other_file(names: Sequence[str], target: str) -> None:
-    """Refuse to replace the input: its rejected rows would be lost, and a killed job could not go on."""
+    """Raise UsageError if the output is an input: rejected rows would be lost, and no killed job could be resumed."""
     for taken in (Path(target), rejects_of(Path(target))):
         for name in names:
             if name != STANDARD and taken.exists() and taken.samefile(name):
-                raise UsageError(
-                    f"the output must be another file than the input, got {name} for both: give another name"
-                )
+                raise UsageError(f"the output must differ from the input, got {name} for both: choose another name")
 
 
 def _stream(scoring: _Scoring, on_window: OnWindow) -> Tally:
-    """Write to standard output as we go; there, nothing can be taken back."""
+    """Write windows to standard output as they are scored."""
     rejected, end = 0, Position()
     for window, piece in scoring.pieces(end):
         sys.stdout.buffer.write(piece)
@@ -118,7 +116,7 @@ def _stream(scoring: _Scoring, on_window: OnWindow) -> Tally:
 
 
 def _identity(scoring: _Scoring, reading: Reading, columns: InputColumns, prefix: str) -> dict[str, Any]:
-    """Return what must not change while a job is unfinished, under the names by which a user knows it."""
+    """Return what must not change while a job is unfinished, under names that users know."""
     model, written = scoring.model, scoring.sink.format
     description = find_model(model.folder or BUNDLED_MODEL) / DESCRIPTION_FILE
     facts: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Scoring of windows: repeated texts once, texts of one length together, results in the order of the rows."""
+"""Scoring of windows: repeated texts are scored once, texts of equal length together; the order of rows is kept."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from emoglot.text.language_names import known_language
 if TYPE_CHECKING:
     from emoglot.batch.window import Window
 
-THREADS = 2  # of a process: a third has little left to do, as much of the work on a text is Python's
+THREADS = 2  # per process: a third would gain little, since much of the work is done in Python
 
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where a model is, and how its labels are to be chosen: enough for another process."""
+    """The location of a model and the options for its labels, which are passed to worker processes."""
 
     folder: Path | None
     encoder: str | None
@@ -33,13 +33,13 @@ class ModelSource:
     recall: float | None = None
 
     def load(self) -> Model:
-        """Load it."""
+        """Load the model."""
         return load(self.folder, encoder=self.encoder)
 
     def languages(self, window: Window) -> str | list[str | None] | None:
-        """Return the language of all texts, or of each; None where it is to be recognised.
+        """Return one language for all texts, or one for each; None where it is to be recognised.
 
-        A cell of the column that names no language leaves it to `language`.
+        Rows whose cell names no language use `language`.
         """
         if self.language_column is None:
             return self.language
@@ -47,7 +47,7 @@ class ModelSource:
 
 
 def analyse_once(model: Model, texts: Sequence[str], language: Languages) -> Analysis:
-    """Analyse texts, each different one once, together with those of its length."""
+    """Analyse texts: duplicates once, and texts of equal length together."""
     codes = check_languages(language, len(texts))
     rows = list(zip(texts, codes, strict=True)) if isinstance(codes, list) else [(text, codes) for text in texts]
     # The same order in every run.
@@ -64,7 +64,7 @@ def score_texts(
     precision: float | None = None,
     recall: float | None = None,
 ) -> Scored:
-    """Score texts into the columns that are added to them."""
+    """Score texts and return the columns to add."""
     analysis = analyse_once(model, texts, language)
     return Scored.of(analysis, model.choose(analysis, precision=precision, recall=recall), model.labels)
 
@@ -72,27 +72,27 @@ def score_texts(
 def score_windows(
     windows: Iterator[Window], model: ModelSource, loaded: Model, jobs: int
 ) -> Iterator[tuple[Window, Scored]]:
-    """Score windows in their order, in this process with the loaded model, or in several that load their own."""
+    """Score windows in order, in this process with the loaded model or in several processes that load their own."""
     arguments = model.precision, model.recall
     if jobs == 1:
         for window in windows:
             yield window, score_texts(loaded, window.texts, model.languages(window), *arguments)
         return
-    way_out = "give --resume, if the output is a file, and fewer --jobs"
+    way_out = "use fewer --jobs, and --resume if the output is a file"
     with worker_errors(way_out), worker_pool(jobs, lambda news: None, _prepare, model) as submit:
-        # One more than can be worked on, so that nobody waits for reading.
+        # One more than there are workers, so that no worker waits for input.
         yield from in_order(
             lambda window: submit(score_texts, window.texts, model.languages(window), *arguments), windows, ahead=jobs
         )
 
 
 def default_jobs() -> int:
-    """Return how many processes keep all cores busy."""
+    """Return the number of processes that uses all cores."""
     return max(1, len(available_cores()) // THREADS)
 
 
 def _prepare(model: ModelSource) -> Model:
-    """Load the model in a worker that keeps to cores of its own."""
+    """Load the model in a worker process, pinned to its own cores."""
     first = worker_number() * THREADS
     own = available_cores()[first : first + THREADS]
     if own and hasattr(os, "sched_setaffinity"):  # only Linux has it

@@ -1,4 +1,4 @@
-"""The sink of a job: scored windows become pieces of a file, and the pieces one file."""
+"""The sink of a job: writes scored windows as pieces, and joins the pieces to one file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from emoglot.batch.window import Window
 from emoglot.data.formats import JSONL, PARQUET, Format, decompressed, delimiter_of
 from emoglot.errors import DataError, UsageError
 
-DIGITS = 5  # after the point: scores of two machines differ in the seventh
+DIGITS = 5  # after the decimal point: scores differ between machines in the seventh digit
 
 
 def make_sink(format: Format, added: Sequence[AddedColumn]) -> Sink:
@@ -31,7 +31,7 @@ def make_sink(format: Format, added: Sequence[AddedColumn]) -> Sink:
 
 
 class Sink:
-    """Writes windows as CSV, TSV or JSONL. The source or the first window settles the columns."""
+    """Writes windows as CSV, TSV or JSONL. The source or the first window determines the columns."""
 
     def __init__(self, format: Format, added: Sequence[AddedColumn]) -> None:
         self.format = format
@@ -40,21 +40,19 @@ class Sink:
         self._settled: list[str] | None = None
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """Refuse to write two columns of one name."""
+        """Raise an error if two columns would have the same name."""
         taken = [name for name in self.added if name in columns]
         if taken:
-            raise UsageError(
-                f"the input has a column {taken[0]!r} already: name ours otherwise, with --prefix emoglot_"
-            )
+            raise UsageError(f"the input already has a column {taken[0]!r}: use --prefix emoglot_ for the new columns")
 
     def settle(self, columns: Sequence[str] | None, schema: Any = None) -> None:
-        """Set the columns that the source states before its rows, if it does."""
+        """Set the columns that the source declares, if any."""
         if columns is not None:
             self.check_columns(columns)
             self._settled = list(columns)
 
     def settle_as(self, piece: Path) -> None:
-        """Set the columns to those of a piece that was written before."""
+        """Set the columns to those of an existing piece."""
         if self.format.kind != JSONL:
             with piece.open("rb") as packed:
                 stream = decompressed(packed, self.format.compression) if self.format.compression else packed
@@ -63,13 +61,13 @@ class Sink:
             self._settled = header[: -len(self.added)]
 
     def encode(self, window: Window, scored: Scored) -> bytes:
-        """Return the piece of the file that a window becomes."""
+        """Return a window as a piece of the output."""
         encode = self._encode_json if self.format.kind == JSONL else self._encode_csv
         columns = [_rounded(values) if isinstance(values, np.ndarray) else values for values in scored.values]
         return self.format.pack("".join(encode(window, columns)).encode("utf-8"))
 
     def join(self, pieces: Sequence[Path], target: Path) -> None:
-        """Write the pieces to one file."""
+        """Join the pieces to one file."""
         with target.open("wb") as output:
             for piece in pieces:
                 with piece.open("rb") as part:
@@ -96,31 +94,33 @@ class Sink:
         yield from rows
 
     def _columns_of(self, records: Sequence[dict[str, Any]]) -> list[str]:
-        """Return the columns that were settled or, from the first rows, are now; refuse rows that have others."""
+        """Return the columns, which the first rows set if needed; raise DataError for rows with other columns."""
         found = dict.fromkeys(name for record in records for name in record)
         if self._settled is None:
             self.check_columns(tuple(found))
             return list(found)
         if unknown := [name for name in found if name not in self._settled]:
-            raise DataError(f"the first rows have no {unknown[0]!r}, which a later one has: write jsonl")
+            raise DataError(
+                f"all rows must have the columns of the first ones, got {unknown[0]!r} in a later row: write jsonl"
+            )
         return self._settled
 
 
 class _Rows(list[str]):
-    r"""What a csv.writer writes. It quotes a lone \r only if rows end in \r\n; here they end in \n all the same."""
+    r"""The output of a csv.writer, which quotes a lone \r only if rows end in \r\n; converted here to end in \n."""
 
     def write(self, row: str) -> None:
         self.append(row.removesuffix("\r\n") + "\n")
 
 
 def _rounded(scores: Any) -> list[float | None]:
-    """Return scores as they are written, None for those that are missing."""
+    """Return scores rounded for output, None for missing ones."""
     values = np.round(scores.astype(np.float64), DIGITS).tolist()
     return [None if math.isnan(value) else value for value in values]
 
 
 def _cell(value: Any) -> Any:
-    """Write what CSV has no form for as JSON, and bytes as text."""
+    """Return a value as a CSV cell: nested values as JSON, bytes as text."""
     if isinstance(value, (list, dict, bool)):
         return _json(value)
     return _text(value) if isinstance(value, bytes) else value
@@ -140,6 +140,6 @@ def _text(value: Any) -> str:
 def _without_nan(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_nan(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):  # a map of Arrow is a list of tuples
+    if isinstance(value, (list, tuple)):  # an Arrow map is a list of tuples
         return [_without_nan(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""The source of a job: files or a pipe, cut into windows of rows that are scored and written together."""
+"""The source of a job: files or a pipe, split into windows of rows that are scored and written together."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from emoglot.errors import DataError, UsageError
 
 STANDARD_INPUT = "standard input"
 _BUFFER_BYTES = 1 << 18
-_LOOKED_AT = 20  # rows of JSONL, any of which may be malformed or lack a column
+_LOOKED_AT = 20  # rows of JSONL to find the columns in; any of them may be malformed or lack a column
 
 
 class Input(Protocol):
     """One file of a source."""
 
     watch: Watch | None  # None for a pipe
-    columns: tuple[str, ...] | None  # where the file states them before its rows
-    schema: Any  # their types, where it has any: a pyarrow.Schema
+    columns: tuple[str, ...] | None  # None if only the rows have them
+    schema: Any  # a pyarrow.Schema, or None if the columns have no types
 
     def skip(self, rows: int) -> int:
-        """Pass so many rows, or all that there are, and return how many; all that lies before them is hashed."""
+        """Skip at most this many rows and return how many; everything skipped is hashed."""
 
     def is_at_end(self) -> bool:
-        """Return whether no row is left; what lies behind the last is hashed."""
+        """Return whether no row is left; what follows the last row is hashed."""
 
     def windows(self, number: int, read: int) -> Iterator[Window]:
-        """Yield the rows that are left in windows, the first of which has this number, after so many rows."""
+        """Yield the remaining rows in windows, numbered from `number`, after `read` rows."""
 
     def progress(self) -> int:
         """Return how many bytes of the file were read."""
@@ -50,19 +50,19 @@ class Input(Protocol):
 
 @dataclass(frozen=True)
 class Opener:
-    """How the files of a source are opened."""
+    """Opens the files of a source."""
 
     reading: Reading
     columns: InputColumns
 
     def open(self, name: str, digest: hashlib.blake2b, stack: ExitStack, *, announce: bool = False) -> Input:
-        """Open a file, a named pipe or standard input; `digest` is updated with what is read of it."""
+        """Open a file, a named pipe or standard input; `digest` is updated with what is read."""
         if name == STANDARD:
             return self.input_of(sys.stdin.buffer, STANDARD_INPUT, None, digest, stack, announce=announce)
         path = Path(name)
         check_readable(path)
         file = stack.enter_context(path.open("rb", buffering=_BUFFER_BYTES))
-        # Opened twice: to be read, and to be checked meanwhile and afterwards, even if its name is another's by then.
+        # Opened twice: for reading, and for checks during and after that, even if another file has its name by then.
         watch = Watch(name, stack.enter_context(path.open("rb"))) if path.is_file() else None
         return self.input_of(file, name, watch, digest, stack, announce=announce)
 
@@ -82,7 +82,7 @@ class Opener:
             from emoglot.batch.parquet import ParquetInput
 
             if watch is None:
-                raise DataError(f"Parquet can't be read from a pipe, {name} is one: give the name of a file")
+                raise DataError(f"Parquet cannot be read from a pipe, got {name}: use a file")
             one: Input = ParquetInput(stream, self.columns, watch, digest)
         else:
             one = RecordsInput(stream, file, self.reading, self.columns, watch, digest)
@@ -92,13 +92,13 @@ class Opener:
 
 
 class Source:
-    """The rows of files, one file after another; no window has rows of two."""
+    """The rows of files, one file after another; a window never has rows of two files."""
 
     def __init__(self, names: Sequence[str], opener: Opener, stack: ExitStack) -> None:
         self.files = names
         self._opener = opener
         self._hash = new_hash()
-        # A pipe can be opened only once; of several files, only the one that is being read is open.
+        # A pipe can be opened only once; of several files, only the current one is open.
         self._only = opener.open(names[0], self._hash, stack, announce=True) if len(names) == 1 else None
         looks = [self._look(name) for name in names] if self._only is None else [self._only]
         self.schema = _common_schema(looks, names)
@@ -106,14 +106,14 @@ class Source:
         self.columns = tuple(dict.fromkeys(chain(*known))) if len(known) == len(looks) else None
         self._watches = [one.watch for one in looks if one.watch is not None]
         self.is_pipe = not self._watches
-        self._done = 0  # bytes of the files before the one that is being read
+        self._done = 0  # bytes of the files before the current one
         self._current: Input | None = None
 
     def _look(self, name: str) -> Input:
         with ExitStack() as stack:
             one = self._opener.open(name, new_hash(), stack, announce=True)
             if one.watch is None:
-                raise UsageError(f"a pipe can't be scored together with other files, {name} is one: score it alone")
+                raise UsageError(f"a pipe cannot be scored together with other files, got {name}: score it alone")
             return one
 
     @property
@@ -122,15 +122,15 @@ class Source:
         return [watch.identity for watch in self._watches]
 
     def progress(self) -> tuple[int, int]:
-        """Return how many bytes were read, and how many there are; 0 for a pipe."""
+        """Return the number of bytes that were read, and of all bytes; 0 for a pipe."""
         total = sum(watch.size for watch in self._watches)
         return (self._done + (self._current.progress() if self._current else 0), total) if total else (0, 0)
 
     def windows(self, begin: Position = START) -> Iterator[Window]:
-        """Yield the windows after a position; raise DataError if what lies before it, or is read, has changed."""
+        """Yield the windows after a position; raise DataError if the input before or after it has changed."""
         number, read, left = begin.windows, 0, begin.rows
         for index, name in enumerate(self.files):
-            before = new_hash() if self._only else self._hash.copy()  # the only file was opened with its header hashed
+            before = new_hash() if self._only else self._hash.copy()  # of a single file, the header is already hashed
             first = read
             with self._opened(index) as one:
                 passed = one.skip(left)
@@ -156,19 +156,19 @@ class Source:
             self._current, self._done = None, self._done + (one.watch.size if one.watch else 0)
 
     def _check_digest(self, one: Input, digest: str) -> None:
-        """Raise DataError if what was passed is not what was read before."""
+        """Raise DataError if the skipped input differs from what was read before."""
         if self._hash.hexdigest() == digest:
             return
-        # Blank lines behind the last row belong to its window, and are read when another row is asked for.
+        # Blank lines after the last row belong to its window, and are read when the next row is requested.
         if not (one.is_at_end() and self._hash.hexdigest() == digest):
             raise (one.watch or self._watches[0]).changed()
 
     def _check_unchanged(self, one: Input, before: hashlib.blake2b, rows: int) -> None:
-        """Raise DataError if a file is not what was read of it up to its end."""
+        """Raise DataError if a file differs from what was read."""
         watch = one.watch
         if watch is None or watch.is_untouched():
             return
-        # It was linked, moved or given other rights, or it was changed and its time set back: its content decides.
+        # It was linked, moved, given other permissions, or changed with its time set back: compare its content.
         with ExitStack() as stack:
             again = self._opener.input_of(watch.rewound(), watch.name, watch, before, stack)
             is_same = again.skip(rows) == rows and again.is_at_end() and before.digest() == self._hash.digest()
@@ -177,7 +177,7 @@ class Source:
 
 
 def _with_file(window: Window, name: str) -> Window:
-    shown = os.fsencode(name).decode("utf-8", "replace")  # a name may be bytes of any kind
+    shown = os.fsencode(name).decode("utf-8", "replace")  # a name may be invalid UTF-8
     window.rejects = [replace(reject, file=shown) for reject in window.rejects]
     return window
 
@@ -189,7 +189,7 @@ def _common_schema(inputs: Sequence[Input], names: Sequence[str]) -> Any:
         if (one.schema is None) != (first is None) or (first is not None and not one.schema.equals(first)):
             raise DataError(
                 f"Parquet files that are scored together must have the same columns, {name} has "
-                f"{name_columns(one.columns or ())}, others than {names[0]}: score it alone"
+                f"{name_columns(one.columns or ())}, unlike {names[0]}: score it alone"
             )
     return first
 
@@ -226,7 +226,7 @@ class RecordsInput:
         self._text = self._find_text(stream)
 
     def _find_text(self, stream: Stream) -> str:
-        """Return the column with the texts; JSONL has its columns in its rows, the first of which are looked at."""
+        """Return the column with the texts; in JSONL it is found in the first rows."""
         columns = self.columns
         if columns is None and self._columns.text is not None:
             return self._columns.text
@@ -237,17 +237,17 @@ class RecordsInput:
             columns = tuple(dict.fromkeys(chain(*records))) or ("text",)
         found = self._columns.find(columns, stream.name)
         if found != (self._columns.text or "text"):
-            note = f"the texts are in the column {found!r}; give --text-column if that is wrong"
+            note = f"the texts are in the column {found!r}; use --text-column if that is wrong"
             stream.notes.append((logging.INFO, note))
         return found
 
     def progress(self) -> int:
-        """Return how many bytes of the file were read; one that was compressed is closed at its end."""
+        """Return how many bytes of the file were read; a compressed file is closed at its end."""
         size = self.watch.size if self.watch else 0
         return size if self._file.closed else self._file.tell() if size else 0
 
     def skip(self, rows: int) -> int:
-        """Pass so many rows, or all that there are, and return how many."""
+        """Skip at most this many rows and return how many."""
         return sum(1 for _ in islice(self._records, rows))
 
     def is_at_end(self) -> bool:
@@ -255,7 +255,7 @@ class RecordsInput:
         return next(self._records, None) is None
 
     def windows(self, number: int, read: int) -> Iterator[Window]:
-        """Yield the rows that are left in windows."""
+        """Yield the remaining rows in windows."""
         window, first, characters = Window(number, read=read), read, 0
         for line, record in self._records:
             window.read += 1

@@ -11,7 +11,7 @@ from emoglot.data.lines import MalformedLineError
 from emoglot.data.records import Record
 from emoglot.errors import shown
 
-# So many rows are sorted by length, and searched for repeats, together; or fewer, once they have so many characters.
+# Rows per window, within which rows are sorted by length and duplicates found; fewer if they have this many characters.
 WINDOW_ROWS = 8192
 WINDOW_CHARACTERS = 2**22
 
@@ -23,16 +23,16 @@ class Reject:
     line: int
     reason: str
     id: Any = None
-    file: str | None = None  # if there are several
+    file: str | None = None  # if there are several files
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is listed."""
+        """Return the entry of the list of rejected rows."""
         return {name: value for name, value in asdict(self).items() if name != "file" or value is not None}
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where a job goes on: after so many windows and rows, and the hash of what was read for them."""
+    """Where a job continues: the number of windows and rows before, and the hash of the input up to there."""
 
     windows: int = 0
     rows: int = 0
@@ -44,14 +44,14 @@ START = Position()
 
 @dataclass(frozen=True)
 class InputColumns:
-    """Which columns of the input have a meaning; without a name, the column of texts is found by its usual names."""
+    """The columns of the input that are used; by default, the column of texts is found by its usual names."""
 
     text: str | None = None
     id: str | None = None
     language: str | None = None
 
     def find(self, columns: Sequence[str], name: str) -> str:
-        """Return the column with the texts; raise DataError if it, or another that is named, is missing."""
+        """Return the column with the texts; raise DataError if it or another given column is missing."""
         for column, role in ((self.id, "id column"), (self.language, "language column")):
             if column is not None:
                 existing(columns, column, role, name)
@@ -60,13 +60,13 @@ class InputColumns:
 
 @dataclass
 class Window:
-    """Rows in their order: the good ones with their texts, the bad ones with the reason."""
+    """Rows in order: valid ones with their texts, rejected ones with the reason."""
 
     number: int
     records: list[Record] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
-    table: Any = None  # the good rows as they were, where they come from Parquet: a pyarrow.Table
+    table: Any = None  # the valid rows as a pyarrow.Table, if they come from Parquet
     read: int = 0  # rows of the input up to the end of this window
     digest: str = ""  # the hash of the input up to there
 
@@ -76,7 +76,7 @@ class Window:
         return Position(self.number + 1, self.read, self.digest)
 
     def rows(self) -> list[Record]:
-        """Return the good rows as Python objects."""
+        """Return the valid rows as Python objects."""
         if self.table is None:
             return self.records
         from emoglot.batch.parquet import to_python
@@ -84,7 +84,7 @@ class Window:
         return to_python(self.table)
 
     def column(self, name: str) -> list[Any]:
-        """Return one column of the good rows."""
+        """Return one column of the valid rows."""
         if self.table is None:
             return [record.get(name) for record in self.records]
         from emoglot.batch.parquet import to_python
@@ -92,7 +92,7 @@ class Window:
         return to_python(self.table.column(name))
 
     def add(self, line: int, record: Record | MalformedLineError, text_column: str, columns: InputColumns) -> int:
-        """Add a record, or the reason why it can't be scored; return how many characters its text has."""
+        """Add a record, or the reason why it cannot be scored; return the number of characters of its text."""
         if isinstance(record, MalformedLineError):
             self.rejects.append(Reject(line, str(record), _own_id(record.cells, columns.id)))
             return 0
@@ -111,5 +111,5 @@ def _own_id(record: Mapping[str, Any], column: str | None) -> Any:
 
 
 def not_a_text(column: str, value: object) -> str:
-    """Return why a value is no text."""
-    return f"the text must be a string, column {column!r} holds {shown(value)}"
+    """Return the reason why a value is not a text."""
+    return f"the text must be a string, got {shown(value)} in column {column!r}"

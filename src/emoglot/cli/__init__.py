@@ -1,4 +1,4 @@
-"""The command line: every command parses, calls a function and prints; an error is one sentence and an exit code."""
+"""The command line: each command parses, calls a function and prints; an error is one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -86,23 +86,23 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     warnings.showwarning = lambda message, *_, **__: warn(str(message))
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # As on standard error: a character that the terminal cannot show must not end the command.
+        # As on standard error: a character that the terminal cannot show must not cause an error.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name=NAME)  # as completion needs it, for `python -m emoglot`, too
+        app(prog_name=NAME)  # also for `python -m emoglot`: completion needs it
     except EmoglotError as error:
         _fail(str(error), error.exit_code)
-    except UnicodeError as error:  # from a library that was given a file in another encoding
-        _fail(f"a file must be UTF-8, got one that is not ({error}): save it as UTF-8", DataError.exit_code)
-    except OSError as error:  # such as a folder that may not be written
+    except UnicodeError as error:  # raised by a library for a file in another encoding
+        _fail(f"files must be UTF-8, got another encoding ({error}): save the file as UTF-8", DataError.exit_code)
+    except OSError as error:  # such as a folder without write permission
         way_out = ": free some space, then run the command again" if is_disk_full(error) else ""
         _fail(f"{error}{way_out}", EmoglotError.exit_code)
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """End the command as an error does, so that its temporary folders are removed; a second signal ends it at once."""
+    """End the command like an error, so that its temporary folders are removed; a second signal ends it immediately."""
     signal.signal(number, signal.SIG_DFL)
-    sys.exit(128 + number)  # as a shell reports it
+    sys.exit(128 + number)  # the exit code that shells use
 
 
 def _fail(message: str, exit_code: int) -> None:

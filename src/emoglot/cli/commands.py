@@ -1,4 +1,4 @@
-"""How commands are parsed and how their help is printed: plain text in sections, which 80 columns hold."""
+"""How commands are parsed and how their help is printed: plain text in sections, readable in 80 columns."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.models import ArgumentInfo, ParameterInfo
 
 if TYPE_CHECKING:
-    HelpFormatter = Any  # of click, or of the copy of click in newer versions of typer
+    HelpFormatter = Any  # from click, or from the copy of click in newer versions of typer
 
 ARGUMENTS, OPTIONS = "Arguments", "Options"
-# What stands behind an option that names no metavar of its own; nothing stands behind a flag.
+# The metavar of an option that does not define one, by type; flags have none.
 _VALUES: dict[type, str] = {bool: "", int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
-# What is read as an option: -h, --json, --model=DIR. Anything else that begins with a dash is a text.
+# What is parsed as an option: -h, --json, --model=DIR. Anything else that begins with a dash is a text.
 _OPTION = re.compile(r"--?[a-z][a-z-]*|--[a-z][a-z-]*=.*", re.IGNORECASE | re.DOTALL)
 
 
 class Command(TyperCommand):
-    """A command whose help lists its options in the sections that they name."""
+    """A command whose help lists its options in sections."""
 
     def collect_usage_pieces(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Return the parts of the usage line: `IN`, where typer has `{IN}`."""
@@ -48,7 +48,7 @@ class TextsCommand(Command):
     """A command whose arguments are texts: `-I am sad` is one, while `--langauge` is a misspelt option."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Parse the arguments, with all texts behind `--`, where they cannot be taken for options."""
+        """Parse the arguments, with all texts after `--`, so that they are not parsed as options."""
         options: list[str] = []
         texts: list[str] = []
         remaining = iter(args)
@@ -62,7 +62,7 @@ class TextsCommand(Command):
             elif (value := next(remaining, None)) is not None:
                 options += [argument, value]
             else:
-                return super().parse_args(ctx, [argument])  # an error: its value is missing
+                return super().parse_args(ctx, [argument])  # which raises an error: the value is missing
         return super().parse_args(ctx, [*options, "--", *texts])
 
     def _names_with_value(self) -> set[str]:
@@ -87,13 +87,13 @@ def with_metavars(function: Callable[..., None]) -> Callable[..., None]:
                 is_argument = isinstance(info, ArgumentInfo)
                 info.metavar = parameter.name.upper() if is_argument else _VALUES[_bare(kind)]
         parameters.append(parameter.replace(annotation=annotation))
-    # Evaluated once, here: typer would evaluate the annotations, which are strings, into other objects.
+    # Evaluated only here: typer would evaluate the annotations, which are strings, to other objects.
     function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return function
 
 
 def _bare(kind: Any) -> type:
-    """Return the type of one value: Path of `list[Path] | None`."""
+    """Return the type of a single value: Path for `list[Path] | None`."""
     while get_args(kind):
         kind = next(part for part in get_args(kind) if part is not NoneType)
     assert isinstance(kind, type)

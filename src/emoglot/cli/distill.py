@@ -1,4 +1,4 @@
-"""`emoglot distill`: translations in, an encoder that reads one more language out."""
+"""`emoglot distill`: extends an encoder by a language with translations."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def distill(
     ] = None,
     skip_bad: options.SkipBad = False,
 ) -> None:
-    """Add a language to an encoder by translations.
+    """Add a language to an encoder with translations.
 
-    The new encoder gives a text a vector near that of its English translation, so that a model trained with the old
-    encoder can read the language: `emoglot predict --encoder DIR`.
+    The new encoder maps a text close to its English translation, so that a model trained with the old encoder can read
+    the language: `emoglot predict --encoder DIR`.
     """
     from emoglot.encoders.registry import load_encoder
     from emoglot.training.extension import extend as add_languages

@@ -1,4 +1,4 @@
-"""`emoglot doctor`: prints what a bug report needs, and what to do if something is broken."""
+"""`emoglot doctor`: prints information for bug reports, and how to fix what is broken."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def doctor(model: options.ModelFolder = None, as_json: options.AsJson = False) -> None:
-    """Check the installation, and print what a bug report needs.
+    """Check the installation and print information for bug reports.
 
-    Lists versions, extras, encoders, caches, threads, telemetry and a test prediction, with the seconds that each took.
+    Lists versions, extras, encoders, caches, threads, telemetry and a test prediction, with the time of each check.
     Nothing is sent anywhere. The exit code is 0 if everything works, else 1.
     """
     from emoglot.doctor import FAILED, examine, is_healthy
@@ -52,6 +52,6 @@ def _print_table(findings: list[Finding]) -> None:
     )
     table = Table(*headings, box=SIMPLE)
     for finding in findings:
-        # As Text, since rich would take "[hub]" for markup.
+        # As Text, since rich would interpret "[hub]" as markup.
         table.add_row(finding.name, Text(finding.found), f"{finding.seconds:.2f}", finding.status)
     console().print(table)

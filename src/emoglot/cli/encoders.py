@@ -26,8 +26,7 @@ app = typer.Typer(cls=Group, invoke_without_command=True, rich_markup_mode=None)
 def list_(context: typer.Context, as_json: options.AsJson = False) -> None:
     """List, install, export and shrink encoders.
 
-    Without a command, lists the encoders with a name. Any other model id of the Hugging Face hub, or a folder, works as
-    well.
+    Without a command, lists the known encoders. Any other model id of the Hugging Face hub, or a folder, works as well.
     """
     if context.invoked_subcommand:
         return
@@ -40,17 +39,17 @@ def list_(context: typer.Context, as_json: options.AsJson = False) -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
-    # Names and commands are there to be copied: each has a line of its own, which 80 columns hold without a break.
+    # Names and commands are to be copied, so each is on its own line, which fits into 80 columns.
     table = Table(Column("encoder", overflow="fold"), "status", Column("size", justify="right"))
     for info in infos:
-        # As Text, since rich would take "[hub]" for markup.
+        # As Text, since rich would interpret "[hub]" as markup.
         encoder = Text.assemble((info.name, "bold"), f"\n  {info.hint}")
         table.add_row(encoder, _status(info), f"{info.megabytes:,.0f} MB")
     console().print(table)
 
 
 def _status(info: EncoderInfo) -> str:
-    """Return where an encoder is, or "download" if it has yet to be fetched."""
+    """Return where an encoder is, or "download" if it is not here yet."""
     if not info.installed:
         return "download"
     return {"built in": "built in", "onnx": "installed", "hub": "in cache"}[info.kind]
@@ -95,7 +94,7 @@ def export(
         if isinstance(encoder, OnnxEncoder) and (encoder.folder / CONFIG_FILE).is_file():
             encoder = load_trainable(encoder)  # in float32, as `encoders install` and `train --fine-tune` make it
         if not isinstance(encoder, HubEncoder):
-            raise EncoderError(f"only a hub encoder can be exported, {name!r} runs without torch already")
+            raise EncoderError(f"only a hub encoder can be exported, {name!r} already runs without torch")
         folder = export_encoder(encoder, target, out.name if out else short, quantize)
     note(f"{store.folder_size(folder) / 1e6:,.0f} MB; use it as --encoder {out or short}")
     typer.echo(str(folder))
@@ -126,7 +125,7 @@ def shrink(
     try:
         kept = [int(layer) for layer in layers.split(",")]
     except ValueError:
-        raise UsageError(f"layers are numbers such as 0,2,4, got {layers!r}") from None
+        raise UsageError(f"--layers must be numbers such as 0,2,4, got {layers!r}") from None
     with spinner("counting word pieces"):
         texts = _texts_of(config, root)
         make_smaller(folder, out, kept, pieces, map(normalise_text, texts))
@@ -146,7 +145,7 @@ def _texts_of(config: Path, root: Path) -> list[str]:
         pairs = read_translations(paths, skip_bad=True)
         texts += draw_pairs(pairs, Config.from_dict(recipe.settings)).texts
     if not texts:
-        raise UsageError(f"{config} names no texts: list some as [[data.train]] or [[data.parallel]]")
+        raise UsageError(f"{config} must list texts, got none: add [[data.train]] or [[data.parallel]]")
     return texts
 
 

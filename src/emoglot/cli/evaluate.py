@@ -1,4 +1,4 @@
-"""`emoglot evaluate`: a model and labelled data in, figures out."""
+"""`emoglot evaluate`: measures a model on labelled data."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def evaluate(
         result = evaluate_model(model, rows, domain)
     if absent := [name for name, metrics in result.overall.per_class.items() if not metrics.support]:
         warn(
-            f"no row has {', '.join(absent)}, which counts as an answer; if nobody looked for them, "
-            "name the labels that are annotated with --label-columns"
+            f"no row has {', '.join(absent)}, so they count as absent in all rows; if they were not annotated, "
+            "list the annotated labels with --label-columns"
         )
     if as_json:
         typer.echo(json.dumps(asdict(result)))

@@ -19,8 +19,8 @@ def export(
 ) -> None:
     """Write a model as ONNX graphs and JSON.
 
-    Other programming languages can run it: the JSON files describe every step outside of the graphs. --quantize is for
-    models whose encoder comes from the Hugging Face hub.
+    Other programming languages can run the result: the JSON files describe every step outside of the graphs. --quantize
+    applies to models whose encoder comes from the Hugging Face hub.
     """
     from emoglot.inference.export import export_model
 

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def read_training(training: TrainingOptions, recipe: Recipe, reading: ReadingOptions) -> tuple[Dataset, Dataset | None]:
-    """Read training data and validation data, from a recipe and from files given by name."""
+    """Read training and validation data from a recipe and from files."""
     from emoglot.data.dataset import concatenate
 
     files = read_files(training.train, reading) if training.train else None
     given = [part for part in (read_recipe(recipe, "train", training.root), files) if part is not None]
     if not given:
-        raise UsageError("no training data: give --train, or a --config that lists some as [[data.train]]")
+        raise UsageError("no training data: use --train, or a --config that lists files as [[data.train]]")
     data = concatenate(given)
     if training.validation:
         return data, read_files(training.validation, reading, data.labels)
@@ -48,11 +48,13 @@ def read_translations(paths: Sequence[Path], *, skip_bad: bool) -> Parallel:
 
 
 def read_labelled(paths: Sequence[Path], reading: ReadingOptions, labels: Sequence[str]) -> Dataset:
-    """Read data for a model with these labels, and warn of labels that the model does not have."""
+    """Read data for a model with these labels, and warn about labels that the model does not have."""
     data = read_files(paths, reading, labels)
     used = [name for name, column in zip(data.labels, data.targets.T, strict=True) if 1 in column]
     if used and not set(used) & set(labels):
-        raise DataError(f"the data names none of the model's labels ({', '.join(labels)}), got {', '.join(used)}")
+        raise DataError(
+            f"the data must have at least one of the model's labels ({', '.join(labels)}), got {', '.join(used)}"
+        )
     if foreign := [name for name in used if name not in labels]:
         warn(f"the model has no label {', '.join(foreign)}: left out")
     return data
@@ -65,7 +67,7 @@ def read_files(paths: Sequence[Path], reading: ReadingOptions, known_labels: Seq
     from emoglot.data.registry import read
 
     show_messages()
-    files = [file for path in paths for file in find_files([str(path)])]  # a file that is given twice counts twice
+    files = [file for path in paths for file in find_files([str(path)])]  # a file that is listed twice counts twice
     data = concatenate(read(path, **reading.arguments(), known_labels=known_labels) for path in files)
     warn_of_bad_lines(data.bad_lines, len(data))
     return data

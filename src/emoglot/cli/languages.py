@@ -1,4 +1,4 @@
-"""`emoglot languages`: the languages that a model reads, and how well."""
+"""`emoglot languages`: the languages of a model with their measured quality."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emoglot.cli.output import console, note
 
 
 def languages(model: options.ModelFolder = None, as_json: options.AsJson = False) -> None:
-    """List the languages of a model, and how well it reads each."""
+    """List the languages of a model with their measured quality."""
     from emoglot.encoders.registry import BUNDLED_MODEL
     from emoglot.evaluation.evidence import list_languages
 

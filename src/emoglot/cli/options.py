@@ -1,4 +1,4 @@
-"""Options of several commands, each declared once; a dataclass is a group of options that belong together."""
+"""Options of several commands, each declared once; a dataclass is a group of related options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATA_SECTION, SETTINGS_SECTION, READING_SECTION = "Data", "Settings", "How data 
 
 
 def option(metavar: str, help: str, *names: str, section: str | None = None, **limits: Any) -> Any:
-    """Return an option with a value, which the help of its command calls `metavar`."""
+    """Return an option with a value, shown as `metavar` in the help."""
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=section, **limits)
 
 
@@ -37,9 +37,7 @@ reading_option = partial(option, section=READING_SECTION)
 
 AsJson = Annotated[bool, flag("--json", "Print JSON instead of a table.")]
 ModelFolder = Annotated[Path | None, option("DIR", "Model folder. Default: the model in the package.", "--model")]
-EncoderOption = Annotated[
-    str | None, option("NAME", "Encoder of the model, if it is no longer where it was.", "--encoder")
-]
+EncoderOption = Annotated[str | None, option("NAME", "Encoder of the model, if it was moved.", "--encoder")]
 TrainingEncoder = Annotated[
     str, option("NAME", "Encoder to train on: a name of `emoglot encoders`, or a folder.", "--encoder")
 ]
@@ -59,10 +57,12 @@ Translations = Annotated[
 SkipBad = Annotated[
     bool, flag("--skip-bad", "Drop malformed lines and print how many there were.", section=READING_SECTION)
 ]
-TextColumn = Annotated[str | None, reading_option("NAME", "Column with the text. Default: text, tweet or the like.")]
+TextColumn = Annotated[
+    str | None, reading_option("NAME", "Column with the text. Default: found by its name, such as text or tweet.")
+]
 LanguageColumn = Annotated[str | None, reading_option("NAME", "Column with the language code of a row.")]
 Encoding = Annotated[str | None, reading_option("NAME", "Encoding of the files, such as cp1252. Default: recognised.")]
-Delimiter = Annotated[str | None, reading_option("SIGN", "Sign between the cells of CSV. Default: recognised.")]
+Delimiter = Annotated[str | None, reading_option("SIGN", "Delimiter of CSV files. Default: recognised.")]
 
 
 @dataclass(frozen=True)
@@ -113,16 +113,16 @@ class LabelOptions:
         str | None,
         option(
             "CODE",
-            "Language of the texts, such as sw or Swahili; `any` for no language. Default: recognised text by text.",
+            "Language of the texts, such as sw or Swahili; `any` for no language. Default: recognised for each text.",
         ),
     ] = None
     precision: Annotated[
         float | None,
-        option("SHARE", "Return a label only where at least this share of such labels is right, such as 0.8."),
+        option("SHARE", "Predict a label from the score at which this share of its predictions is right, such as 0.8."),
     ] = None
     recall: Annotated[
         float | None,
-        option("SHARE", "Return a label often enough to find at least this share of its texts, such as 0.8."),
+        option("SHARE", "Predict a label from the score at which this share of its texts is found, such as 0.8."),
     ] = None
 
 
@@ -131,7 +131,7 @@ class TrainingOptions:
     """What a model is trained on, and with which settings."""
 
     train: Annotated[
-        list[Path] | None, data_option("FILE", "Labelled data file to learn from. Repeat the option to combine files.")
+        list[Path] | None, data_option("FILE", "Labelled data file to train on. Repeat the option to combine files.")
     ] = None
     validation: Annotated[
         list[Path] | None,
@@ -156,7 +156,7 @@ class TrainingOptions:
     ] = None
     seed: Annotated[
         int | None,
-        setting_option("N", "Seed of all random numbers: on one machine, the same seed gives the same weights."),
+        setting_option("N", "Random seed: on the same machine, the same seed gives the same weights."),
     ] = None
     cache: Annotated[
         Path | None,
@@ -170,12 +170,12 @@ class TrainingOptions:
         return Recipe.from_toml(self.config) if self.config else Recipe({}, {})
 
     def settings(self, recipe: Recipe) -> Config:
-        """Return the settings of a recipe, changed by those that were given one by one."""
+        """Return the settings of a recipe, overridden by those of single options."""
         changes = dict(map(parse_setting, self.set_ or []))
         settings = dict(recipe.settings)
         if self.fine_tune is not None:
             changes["fine_tune.enabled"] = self.fine_tune
-        if "fine_tune.enabled" in changes:  # here already, as other defaults follow from it
+        if "fine_tune.enabled" in changes:  # applied first, because other defaults depend on it
             settings["fine_tune"] = {**settings.get("fine_tune", {}), "enabled": changes["fine_tune.enabled"]}
         if self.seed is not None:
             changes["training.seed"] = self.seed
@@ -185,7 +185,7 @@ class TrainingOptions:
 
 
 def expanded(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command in which every parameter that is a dataclass is replaced by an option for each of its fields."""
+    """Return a command in which each dataclass parameter is replaced by one option per field."""
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     parameters: list[Parameter] = []
@@ -201,7 +201,7 @@ def expanded(function: Callable[..., None]) -> Callable[..., None]:
             given[name] = kind(**{item.name: given.pop(item.name) for item in fields(kind)})
         function(**given)
 
-    del command.__wrapped__  # whose signature typer would look at
+    del command.__wrapped__  # typer would use its signature
     command.__annotations__ = {}
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return command
@@ -221,6 +221,6 @@ def _parameters_of(group: Any) -> list[Parameter]:
 
 
 def check_new(out: Path) -> None:
-    """Raise UsageError if a file or folder to write exists already."""
+    """Raise UsageError if a file or folder to write already exists."""
     if out.exists():
-        raise UsageError(f"{out} exists already: give another --out")
+        raise UsageError(f"{out} already exists: choose another --out")

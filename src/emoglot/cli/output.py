@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from emoglot.encoders.features import Progress
     from emoglot.model import Model
 
-# How many dropped lines are shown one by one; the rest are counted.
+# Number of dropped lines that are shown; the rest are only counted.
 _SHOWN_BAD_LINES = 5
-# Nobody minds a wait that is shorter than this, and a spinner that flashes by is no help.
+# A spinner for a shorter wait would only flicker.
 _PATIENCE = 2.0
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -50,16 +50,16 @@ def note(message: str) -> None:
 
 
 def note_never_given(model: Model, precision: float | None, recall: float | None) -> None:
-    """Print the labels that no threshold makes as precise, or finds as often, as asked for."""
+    """Print the labels that do not reach the requested precision or recall at any threshold."""
     if precision is None and recall is None:
         return
     if never := model.strictness.never_given(model.labels, precision, recall):
         wanted = f"a precision of {precision:g}" if recall is None else f"a recall of {recall:g}"
-        note(f"never given, as no score of validation data reached {wanted}: {', '.join(never)}")
+        note(f"never predicted, because no threshold reached {wanted} on validation data: {', '.join(never)}")
 
 
 class _Printed(logging.Handler):
-    """Prints messages of the library where they do not mix with results."""
+    """Prints messages of the library to standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a message."""
@@ -82,14 +82,14 @@ def console() -> Console:
 
 
 def ask(question: str) -> bool:
-    """Ask a question in a terminal; where there is none, the answer is no."""
+    """Ask a question in a terminal; without one, return False."""
     is_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
     return is_terminal and typer.confirm(question, err=True)
 
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[Progress]:
-    """Show a bar on standard error while the block runs, and yield the function that moves it."""
+    """Show a progress bar on standard error while the block runs, and yield the function that updates it."""
     with progress_bars() as update:
         yield lambda done, total: update(description, done, total)
 
@@ -120,7 +120,7 @@ def progress_bars(pause: float = 0.0) -> Iterator[Callable[..., None]]:
             nonlocal printed
             if name not in tasks:
                 tasks[name] = bars.add_task(name, news="")
-            if done < reached.get(name, 0):  # it begins again, as the steps of every epoch do
+            if done < reached.get(name, 0):  # it starts again, as in every epoch
                 bars.reset(tasks[name])
                 reached[name] = 0
             bars.update(tasks[name], completed=done, total=total, visible=done < total, news=news)
@@ -135,7 +135,7 @@ def progress_bars(pause: float = 0.0) -> Iterator[Callable[..., None]]:
 
 @contextmanager
 def spinner(description: str) -> Iterator[None]:
-    """Show that work goes on, and for how long, once the block has run for two seconds; only in a terminal."""
+    """Show a spinner with the elapsed time once the block has run for two seconds; only in a terminal."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -164,18 +164,18 @@ def kept_when_interrupted(what: str, is_kept: Callable[[], bool] = lambda: True)
         yield
     except KeyboardInterrupt:
         if is_kept():
-            note(f"interrupted: {what} is kept, and the same command goes on from there")
+            note(f"interrupted: {what} is kept, and the same command continues from there")
         else:
             note("interrupted before its state was saved: the same command starts again")
         raise
     except OSError as error:
         if not is_disk_full(error):
             raise
-        way_out = f"{what} is kept, and the same command goes on from there" if is_kept() else "run the command again"
+        way_out = f"{what} is kept, and the same command continues from there" if is_kept() else "run the command again"
         raise EmoglotError(f"the disk is full ({error}): free some space; {way_out}") from error
 
 
 def is_disk_full(error: OSError) -> bool:
-    """Return whether an error means that a disk, or a user's share of it, is full."""
-    # Where another library wrote the file, its message is all there is.
+    """Return whether an error means that a disk or a disk quota is full."""
+    # If another library wrote the file, only its message is available.
     return error.errno in _FULL or "No space left on device" in str(error)

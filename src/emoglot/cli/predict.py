@@ -1,4 +1,4 @@
-"""`emoglot predict`: texts in, emotions out, as a table or as JSON lines."""
+"""`emoglot predict`: prints the emotions of texts as a table or as JSON lines."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from emoglot.inference.prediction import Prediction, TokenWeight
     from emoglot.model import Model
 
-# What nearly passed is worth seeing in the table, the rest is noise; the same goes for words.
+# The table shows only the highest scores below their thresholds, and only the words with the largest weights.
 _SHOWN_OTHERS = 2
 _SHOWN_WORDS = 3
-# A text may hold control characters, such as those that clear a terminal: they are not printed.
+# A text may contain control characters, for example to clear the terminal. They are not printed.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -36,15 +36,14 @@ def predict(
         list[str] | None,
         typer.Argument(metavar="TEXT", help="Texts. Default: the lines of --file, or of standard input."),
     ] = None,
-    file: Annotated[Path | None, options.option("FILE", "Read the texts from this file, one from each line.")] = None,
-    as_json: Annotated[bool, options.flag("--json", "Print one JSON object for each text, with all scores.")] = False,
+    file: Annotated[Path | None, options.option("FILE", "Read the texts from this file, one per line.")] = None,
+    as_json: Annotated[bool, options.flag("--json", "Print one JSON object per text, with all scores.")] = False,
     explain: Annotated[bool, options.flag("--explain", "Show the words with the largest weights.")] = False,
     labels: options.LabelOptions,
 ) -> None:
     """Print the emotions of texts.
 
-    A text may begin with a dash, as long as it does not look like an option: "-I am sad". Put `--` before one that
-    does.
+    A text may begin with a dash if it does not look like an option: "-I am sad". Put `--` before a text that does.
     """
     given = _collect(texts, file)
     model = chosen.load()
@@ -60,21 +59,21 @@ def predict(
 def _collect(texts: list[str] | None, file: Path | None) -> list[str]:
     """Return the texts of the arguments, of a file or of standard input."""
     if texts and file:
-        raise UsageError("give texts or --file, not both")
+        raise UsageError("texts come from arguments or from --file, got both: use one of them")
     if texts:
         return texts
     if file:
         try:
             data = file.read_bytes()
         except OSError as error:
-            raise DataError(f"can't read {file}: {error.strerror}") from error
+            raise DataError(f"cannot read {file}: {error.strerror}") from error
     elif sys.stdin.isatty():
-        raise UsageError("no text: give texts as arguments, --file FILE, or pipe lines in")
+        raise UsageError("at least one text is needed, got none: pass texts as arguments, with --file FILE or on stdin")
     else:
         data = sys.stdin.buffer.read()
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DataError(f"texts must be UTF-8, {file or 'the input'} is UTF-16: save it as UTF-8")
-    # A stray byte in one line must not cost the other lines their answer.
+    # An invalid byte in one line must not prevent the other lines from being scored.
     lines = data.decode("utf-8-sig", errors="replace").split("\n")
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
@@ -85,7 +84,7 @@ def _print_json(model: Model, texts: Sequence[str], predictions: Sequence[Predic
         if explain:
             record["tokens"] = [asdict(token) for token in model.explain(text)]
         line = json.dumps(record, ensure_ascii=False)
-        # ASCII escapes also carry what the encoding can't: in UTF-8, lone surrogates.
+        # ASCII escapes can also represent what the encoding cannot, such as lone surrogates in UTF-8.
         typer.echo(line if _is_encodable(line) else json.dumps(record))
 
 
@@ -93,7 +92,7 @@ def _print_table(model: Model, texts: Sequence[str], predictions: Sequence[Predi
     from rich.table import Column, Table
     from rich.text import Text
 
-    # A script without spaces gives no place to break a line: fold it, or its end is lost.
+    # Text in a script without spaces cannot be wrapped at words: fold it, else its end is lost.
     headings = ["text", "emotions", "next", "sentiment", *(["words that weighed most"] if explain else [])]
     if not model.state.sentiment:
         headings.remove("sentiment")
@@ -137,7 +136,7 @@ def _whole_words(tokens: Sequence[TokenWeight]) -> list[tuple[str, float]]:
     words: list[tuple[str, float]] = []
     end, space = -1, 0.0
     for token in tokens:
-        if not token.token:  # the space before a word, which some tokenizers keep apart
+        if not token.token:  # the space before a word, which is a separate token of some tokenizers
             space += token.weight
         elif token.start == end and not unspaced.search(words[-1][0][-1] + token.token[0]):
             words[-1] = (words[-1][0] + token.token, words[-1][1] + token.weight)

@@ -1,4 +1,4 @@
-"""`emoglot project`: translations in, labelled texts out."""
+"""`emoglot project`: labels translations by their English texts."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def project(
     chosen: options.ModelOptions,
     parallel: options.Translations,
     out: Annotated[Path, options.option("FILE", "CSV file to write.")],
-    per_language: Annotated[int, options.option("N", "Most texts to label in each language.", min=2)] = 2000,
-    english: Annotated[int, options.option("N", "How many English texts to write as well.", min=0)] = 0,
+    per_language: Annotated[int, options.option("N", "Maximum number of texts per language.", min=2)] = 2000,
+    english: Annotated[int, options.option("N", "Number of English texts to add.", min=0)] = 0,
     skip_bad: options.SkipBad = False,
 ) -> None:
     """Label translations by their English, as training data.
 
-    A model scores the English text, and the translation gets the same labels. Use it to train a model for languages in
-    which there is no labelled data.
+    A model scores the English text, and the translation gets the same labels. Use the result to train a model for
+    languages without labelled data.
     """
     from emoglot.training.project import project as label
     from emoglot.training.project import write_csv
 
     options.check_new(out)
     pairs = read_translations(parallel, skip_bad=skip_bad)
-    training, _ = pairs.split()  # the rest is for measuring, and stays unseen
+    training, _ = pairs.split()  # the rest is held out for evaluation
     model = chosen.load()
     with spinner("scoring the English texts"):
         data = label(model, training, per_language, english)

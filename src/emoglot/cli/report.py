@@ -1,4 +1,4 @@
-"""`emoglot report`: a scored file in, one page of HTML out."""
+"""`emoglot report`: summarises a scored file as an HTML page."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ def report(
     source: Annotated[Path, typer.Argument(metavar="SCORED", help="File that `emoglot score` wrote.")],
     out: Annotated[Path, options.option("FILE", "HTML file to write.")],
     time: Annotated[str | None, options.option("NAME", "Column with dates or times.")] = None,
-    group: Annotated[str | None, options.option("NAME", "Column to compare by, such as a source or a party.")] = None,
+    group: Annotated[str | None, options.option("NAME", "Column with the groups to compare, such as a source.")] = None,
     cluster: Annotated[
         str | None,
-        options.option("NAME", "Column of texts that belong together, such as the author; widens the intervals."),
+        options.option("NAME", "Column whose rows are not independent, such as the author; widens the intervals."),
     ] = None,
     text_column: Annotated[
         str | None, options.option("NAME", "Column with the text. Default: found by its name.")
     ] = None,
     language_column: Annotated[
-        str | None, options.option("NAME", "Column with the language. Default: language, if there is one.")
+        str | None, options.option("NAME", "Column with the language. Default: language, if it exists.")
     ] = None,
-    no_texts: Annotated[
-        bool, options.flag("--no-texts", "Leave out all texts, and the words taken from them.")
-    ] = False,
+    no_texts: Annotated[bool, options.flag("--no-texts", "Leave out all texts and words.")] = False,
     prefix: Annotated[
         str | None, options.option("TEXT", "The --prefix given to `emoglot score`. Default: recognised.")
     ] = None,

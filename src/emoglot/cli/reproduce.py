@@ -1,4 +1,4 @@
-"""`emoglot reproduce`: the tables and figures of the paper, run again."""
+"""`emoglot reproduce`: runs the experiments of the paper."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Experiment of the paper, or a TOML file like theirs. None: list them."),
+        typer.Argument(metavar="NAME", help="Experiment of the paper, or your own TOML file. Default: list them."),
     ] = None,
     root: Annotated[Path | None, options.option("DIR", "Folder with the files of SemEval-2018 E-c.")] = None,
     out: Annotated[
@@ -36,9 +36,9 @@ def reproduce(
         int, options.option("N", "Trainings that run at the same time, with one thread each.", min=1)
     ] = os.cpu_count() or 1,
 ) -> None:
-    """Run the experiments of the paper again.
+    """Run the experiments of the paper.
 
-    Writes a table, a plot and the numbers of each. Without a NAME, lists the experiments.
+    Writes a table, a plot and all numbers of each experiment. Without a NAME, lists the experiments.
     """
     from emoglot.research.experiments import experiment
 
@@ -52,7 +52,7 @@ def reproduce(
     from emoglot.encoders.store import cache_folder
     from emoglot.research.experiments.reproduce import reproduce as run
 
-    with kept_when_interrupted("every training that ended"), progress_bars() as update:
+    with kept_when_interrupted("every finished training"), progress_bars() as update:
         standing = _Standing(update)
         tables = run(
             experiments,
@@ -85,7 +85,7 @@ def _list_experiments() -> None:
 
 @dataclass
 class _Standing:
-    """The number of trainings that are done, and the bar that shows it with the scores of those that run."""
+    """The number of finished trainings, and the progress bar that shows it with the scores of the running ones."""
 
     update: Callable[..., None]
     count: int = 0

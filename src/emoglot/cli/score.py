@@ -1,4 +1,4 @@
-"""`emoglot score`: files of any size in, the same rows with scores out."""
+"""`emoglot score`: adds scores to the rows of files of any size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from emoglot.batch.window import InputColumns, Window
 
 LOCAL, RAY = "local", "ray"
-_PAUSE = 30.0  # seconds between lines where there is no bar
+_PAUSE = 30.0  # seconds between progress lines, if there is no progress bar
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class InputOptions:
 
     text_column: options.TextColumn = None
     id_column: Annotated[
-        str | None, options.reading_option("NAME", "Column that names a row in the list of rejected rows.")
+        str | None, options.reading_option("NAME", "Column that identifies a row in the list of rejected rows.")
     ] = None
     language_column: options.LanguageColumn = None
     in_format: Annotated[
@@ -43,7 +43,7 @@ class InputOptions:
     delimiter: options.Delimiter = None
 
     def columns(self) -> InputColumns:
-        """Return the columns that have a meaning."""
+        """Return the columns with the text, the id and the language."""
         from emoglot.batch.window import InputColumns
 
         return InputColumns(self.text_column, self.id_column, self.language_column)
@@ -53,23 +53,24 @@ class InputOptions:
 class OutputOptions:
     """How the file is written."""
 
-    prefix: Annotated[str, options.option("TEXT", "Begin the added columns with it: emoglot_.")] = ""
+    prefix: Annotated[str, options.option("TEXT", "Prefix of the names of the added columns, such as emoglot_.")] = ""
     out_format: Annotated[
         str | None, options.option("NAME", "Format of OUT: csv, tsv, jsonl or parquet. Default: by its name.")
     ] = None
     resume: Annotated[bool, options.flag("--resume", "Continue a job that was interrupted.")] = False
     overwrite: Annotated[bool, options.flag("--overwrite", "Replace OUT if it exists.")] = False
     make_folders: Annotated[
-        bool, options.flag("--make-folders", "Make the folder of OUT if needed, without asking.")
+        bool, options.flag("--make-folders", "Create the folder of OUT if it is missing, without asking.")
     ] = False
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Where the work is done."""
+    """Where the job runs."""
 
     jobs: Annotated[
-        int | None, options.option("N", "Processes of two threads. Default: enough for all cores.", min=1)
+        int | None,
+        options.option("N", "Number of processes, with two threads each. Default: enough for all cores.", min=1),
     ] = None
     engine: Annotated[str, options.option("NAME", "local, or ray for a cluster.")] = LOCAL
     address: Annotated[str | None, options.option("URL", "Address of a Ray cluster, such as ray://head:10001.")] = None
@@ -94,24 +95,22 @@ def score(
 ) -> None:
     """Score every text of files.
 
-    Writes all rows in their order, with the columns they have and those of the scores. With --engine ray, IN may be a
+    Writes all rows in the same order, with their columns and new columns for the scores. With --engine ray, IN may be a
     URL.
     """
     from emoglot.batch.scoring import ModelSource
 
     if len(paths) < 2:
-        raise UsageError(f"score needs at least one IN, and OUT after it, got {' '.join(paths)}")
+        raise UsageError(f"score needs at least one IN, followed by OUT, got {' '.join(paths)}")
     model = ModelSource(
         chosen.model, chosen.encoder, labels.language, given.language_column, labels.precision, labels.recall
     )
     if engine.engine == RAY:
         _score_on_ray(paths, model, given, output, engine)
     elif engine.engine != LOCAL:
-        raise UsageError(f"an engine is {LOCAL} or {RAY}, got {engine.engine!r}")
+        raise UsageError(f"--engine must be {LOCAL} or {RAY}, got {engine.engine!r}")
     elif engine.address is not None:
-        raise UsageError(
-            f"--address is that of a cluster, got {engine.address} for one machine: give --engine {RAY} as well"
-        )
+        raise UsageError(f"--address needs a cluster, got {engine.address} without one: add --engine {RAY}")
     else:
         _score_here(paths, model, given, output, engine.jobs)
 
@@ -127,9 +126,9 @@ def _score_here(
     *sources, target = paths
     show_messages()
     make_folders = output.make_folders
-    if not (folder := Path(target).parent).is_dir():  # of `-`, it is the current one
-        make_folders = make_folders or ask(f"{folder} does not exist. Make it?")
-    kept = kept_when_interrupted("every window that was written (give --resume)")
+    if not (folder := Path(target).parent).is_dir():  # that of `-` is the current folder
+        make_folders = make_folders or ask(f"{folder} does not exist. Create it?")
+    kept = kept_when_interrupted("every window that was written (continue with --resume)")
     with nullcontext() if STANDARD in paths else kept, progress_bars(_PAUSE) as update:
         tally = score_file(
             sources,
@@ -166,13 +165,15 @@ def _score_on_ray(
         "--make-folders": output.make_folders,
     }
     if ignored := [name for name, value in local.items() if value]:
-        raise UsageError(f"{ignored[0]} does not work on a cluster: leave it out, or score on one machine")
+        raise UsageError(f"{ignored[0]} is not supported on a cluster: remove it, or score on one machine")
     source, *others, target = paths
     if others:
-        raise UsageError(f"on a cluster, IN is one file, folder or URL, got {len(paths) - 1}: put them into a folder")
+        raise UsageError(
+            f"on a cluster, IN must be one file, folder or URL, got {len(paths) - 1}: put them into a folder"
+        )
     kind = check_kind(given.in_format) or named_format(source).kind
     if kind is None:
-        raise UsageError(f"the format of {source} is not stated by its name: give --in-format")
+        raise UsageError(f"the format of {source} cannot be recognised by its name: set --in-format")
     written = format_of(target, output.out_format).kind
     assert written is not None
     score_on_ray(
@@ -186,7 +187,7 @@ def _score_on_ray(
 
 
 class _Speed:
-    """Shows the speed, and the rejects for which there is no file."""
+    """Shows the speed, and the rejected rows if they are not written to a file."""
 
     def __init__(self, update: Callable[..., None], *, tells_rejects: bool) -> None:
         self._update = update
@@ -195,7 +196,7 @@ class _Speed:
         self._texts = 0
 
     def on_window(self, window: Window, source: Source) -> None:
-        """Count a window that is written."""
+        """Count a window that was written."""
         self._texts += len(window.texts)
         done, total = source.progress()
         rate = self._texts / (time.perf_counter() - self._began)

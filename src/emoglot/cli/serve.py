@@ -15,7 +15,7 @@ from emoglot.serving.settings import Settings, variable
 def serve(**given: Any) -> None:
     """Serve predictions over HTTP.
 
-    A page is at /. Every option is also an environment variable, such as EMOGLOT_PORT.
+    A web page is at /. Every option is also an environment variable, such as EMOGLOT_PORT.
     """
     settings = Settings(**given)
     try:

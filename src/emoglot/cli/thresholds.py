@@ -1,4 +1,4 @@
-"""`emoglot thresholds`: a model and labelled data in, a model with thresholds that fit the data out."""
+"""`emoglot thresholds`: fits the thresholds of a model to labelled data."""
 
 from __future__ import annotations
 
@@ -25,21 +25,26 @@ def thresholds(
     config: options.ConfigFile = None,
     root: options.Root = Path(),
     pooled: Annotated[
-        bool, options.flag("--pooled", "Choose thresholds for texts of any language, not for each language.")
+        bool, options.flag("--pooled", "Choose one set of thresholds for any text instead of one per language.")
     ] = False,
     domain: Annotated[
         str | None,
-        options.option("NAME", "Choose thresholds for one kind of text; `--language en-x-NAME` will use them."),
+        options.option("NAME", "Choose thresholds for one kind of text, used with `--language en-x-NAME`."),
     ] = None,
     least_precision: Annotated[
         float,
-        options.option("SHARE", "Raise the threshold of a label that is right less often, such as 0.33.", min=0, max=1),
+        options.option(
+            "SHARE",
+            "Raise the threshold of a label until its precision reaches this share, such as 0.33.",
+            min=0,
+            max=1,
+        ),
     ] = 0.0,
     reading: options.ReadingOptions,
 ) -> None:
     """Choose the thresholds of a model on your own data.
 
-    This takes seconds, as nothing is trained. Languages that the data does not have keep their thresholds.
+    This takes seconds, because nothing is trained. Languages that are not in the data keep their thresholds.
     """
     from emoglot.evaluation.language_thresholds import calibrate
     from emoglot.inference.folder import check_target
@@ -63,5 +68,5 @@ def _read_config(config: Path | None, root: Path) -> Dataset:
 
     rows = read_recipe(Recipe.from_toml(config), "thresholds", root) if config else None
     if rows is None:
-        raise UsageError("no data: give --data, or a --config that lists some as [[data.thresholds]]")
+        raise UsageError("no data: use --data, or a --config that lists files as [[data.thresholds]]")
     return rows

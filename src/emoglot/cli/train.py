@@ -1,4 +1,4 @@
-"""`emoglot train`: labelled data in, a model folder out."""
+"""`emoglot train`: trains a model and writes its folder."""
 
 from __future__ import annotations
 
@@ -26,32 +26,30 @@ if TYPE_CHECKING:
     from emoglot.training.distill import Lessons
     from emoglot.training.loop import Epoch
 
-_PAUSE = 60.0  # seconds between lines about steps, where there is no bar
+_PAUSE = 60.0  # seconds between progress lines, if there is no progress bar
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a model is trained, beside its data and settings."""
+    """How a model is trained, apart from its data and settings."""
 
     permissive: Annotated[
         bool,
         options.flag(
             "--permissive",
-            "Learn only from data that the TOML file marks with `permissive = true`.",
+            "Train only on data that the TOML file marks with `permissive = true`.",
             section=options.DATA_SECTION,
         ),
     ] = False
     teacher: Annotated[
         list[Path] | None,
-        options.option("DIR", "Trained model to learn from, beside the labels. Several are averaged."),
+        options.option("DIR", "Trained model whose scores are learnt in addition to the labels. Several are averaged."),
     ] = None
     parallel: Annotated[
         list[Path] | None,
-        options.data_option("PATH", "Translations for --teacher to label by their English: LANGUAGE.tsv, or a folder."),
+        options.data_option("PATH", "Translations that --teacher labels by their English: LANGUAGE.tsv, or a folder."),
     ] = None
-    start: Annotated[
-        Path | None, options.option("DIR", "Model whose network is trained further, on the same encoder.")
-    ] = None
+    start: Annotated[Path | None, options.option("DIR", "Model to continue from, with the same encoder.")] = None
     quantize: options.Quantize = "none"
     device: Annotated[str, options.option("NAME", "Device for torch: auto, cpu, cuda or mps.")] = "auto"
     overwrite: Annotated[bool, options.flag("--overwrite", "Replace the model folder if it exists.")] = False
@@ -69,8 +67,8 @@ def train(
 ) -> None:
     """Train a model on labelled data.
 
-    The data is given by --train and --validation, or by a TOML file with --config and --root. --quantize is for models
-    trained with --fine-tune, whose encoder becomes part of the model folder.
+    The data comes from --train and --validation, or from a TOML file with --config and --root. --quantize applies to
+    models trained with --fine-tune, whose encoder becomes part of the model folder.
     """
     from emoglot.model import load
     from emoglot.training.train import check_folder, checkpoint_of, save_trained, train_model
@@ -125,9 +123,9 @@ def _without_unused_choices(settings: Config, data: Dataset) -> Config:
 def _has_teacher(run: RunOptions, validation: Dataset | None) -> bool:
     """Return whether there are teachers; raise UsageError if they, or what they need, are missing."""
     if not run.teacher and run.parallel:
-        raise UsageError("translations are labelled by a teacher: name one with --teacher")
+        raise UsageError("--parallel needs a teacher that labels the translations: use --teacher")
     if run.teacher and validation is None:
-        raise UsageError("a student is measured on labelled rows that it did not learn from: give --validation")
+        raise UsageError("--teacher needs labelled rows that are not in the training data: use --validation")
     return bool(run.teacher)
 
 

@@ -28,7 +28,7 @@ def tune(
     out: Annotated[
         Path | None, options.option("DIR", "Folder for the results. An interrupted search continues from it.")
     ] = None,
-    trials: Annotated[int, options.option("N", "Trials that the study shall have in the end.", min=1)] = 100,
+    trials: Annotated[int, options.option("N", "Total number of trials in the study.", min=1)] = 100,
     jobs: Annotated[
         int, options.option("N", "Trials that run at the same time, with one thread each.", min=1)
     ] = os.cpu_count() or 1,
@@ -43,7 +43,7 @@ def tune(
         options.option("URL", "Database URL or journal file in which trials are kept. Default: SQLite in --out."),
     ] = None,
     study: Annotated[
-        str, options.option("NAME", "Name of the study. Machines that share it share the work.")
+        str, options.option("NAME", "Name of the study. Machines with the same study share the work.")
     ] = "emoglot",
 ) -> None:
     """Search for the settings with the best macro-F1.
@@ -63,7 +63,7 @@ def tune(
         raise UsageError("a search needs --out, a folder for its results")
     search = _make_search(encoder, training, reading, space or PAPER, storage, study, out)
     _check_out(out, out / STORAGE_FILE, out / BEST, Path(storage or STORAGE_FILE))
-    with kept_when_interrupted("every trial that ended"), progress_bars() as update:
+    with kept_when_interrupted("every finished trial"), progress_bars() as update:
 
         def on_news(news: TrialNews) -> None:
             update("trials", news.ended, trials, _describe(news))
@@ -107,11 +107,13 @@ def _make_search(
 
 
 def _check_out(out: Path, *ours: Path) -> None:
-    """Make the folder; raise UsageError if it holds anything but the results of a search."""
+    """Create the folder; raise UsageError if it contains anything other than the results of a search."""
     out.mkdir(parents=True, exist_ok=True)
     found = {path.resolve() for path in out.iterdir()}
     if found and not found & {path.resolve() for path in ours}:
-        raise UsageError(f"{out} is not empty and not the folder of a search: choose another --out")
+        raise UsageError(
+            f"--out must be a new folder or the folder of a search, {out} is neither: choose another --out"
+        )
 
 
 def _describe(news: TrialNews) -> str:

@@ -1,1 +1,1 @@
-"""Labelled data: datasets, their split, and readers of every format."""
+"""Labelled data: datasets, their splits, and readers for all formats."""

@@ -48,15 +48,15 @@ class BinaryColumns:
 
 @dataclass(frozen=True)
 class NamesColumn:
-    """One column with the names of the labels that apply, out of those allowed if they are given."""
+    """One column with the names of the labels that apply; `allowed` restricts the names."""
 
     column: str
     allowed: tuple[str, ...] | None = None
-    known: tuple[str, ...] = ()  # names that could have been given: one that never is, is absent, not unknown
+    known: tuple[str, ...] = ()  # labels that annotators could choose: one that never occurs is absent, not unknown
     is_guess: bool = False  # the user did not state that this column has names
 
     def cell(self, record: Record) -> tuple[str, ...] | None:
-        """Return the names: none where the cell is empty, None where there is no cell (not annotated)."""
+        """Return the names: an empty tuple for an empty cell, None if there is no cell (not annotated)."""
         value = record.get(self.column)
         if value is None:
             return None
@@ -64,36 +64,38 @@ class NamesColumn:
         outside = [name for name in names if self.allowed is not None and name not in self.allowed]
         if outside:
             raise MalformedLineError(
-                f"column {self.column!r} must hold names among {', '.join(self.allowed or ())}, got {shown(outside[0])}"
+                f"column {self.column!r} must contain only {', '.join(self.allowed or ())}, got {shown(outside[0])}"
             )
         return names
 
     def targets(self, cells: Sequence[tuple[str, ...] | None]) -> tuple[tuple[str, ...], Targets]:
-        """Return one column per name: those allowed, or else those that were seen."""
+        """Return one column per name: the allowed names, by default those that occur."""
         rows = [cell or () for cell in cells]
         if self.is_guess and {name for row in rows for name in row} <= BINARY.keys() and any(rows):
             raise DataError(
-                f"column {self.column!r} holds no names but 0 and 1: if it is a label, list all that are with "
-                "--label-columns; if those are names, give --labels-column"
+                f"column {self.column!r} must contain names, got only 0 and 1: if it is a label, list all labels "
+                "with --label-columns; if 0 and 1 are names, use --labels-column"
             )
         labels = self.allowed or label_names([*rows, self.known])
         if not labels:
-            raise DataError(f"a dataset needs at least one label, column {self.column!r} holds no name in any row")
+            raise DataError(f"a dataset needs at least one label, column {self.column!r} has no name in any row")
         targets = to_targets(rows, labels)
         targets[[cell is None for cell in cells]] = UNKNOWN
         return labels, targets
 
 
 def _binary(value: object, column: str) -> int:
-    if value is None or (isinstance(value, float) and math.isnan(value)):  # Parquet from pandas has NaN for nothing
+    if value is None or (
+        isinstance(value, float) and math.isnan(value)
+    ):  # pandas writes NaN to Parquet for a missing value
         return UNKNOWN
     if isinstance(value, (int, float)) and value in (0, 1):
         return int(value)
     if isinstance(value, str) and value.strip().lower() in BINARY_WORDS:
         return BINARY_WORDS[value.strip().lower()]
     raise MalformedLineError(
-        f"label column {column!r} must hold 0, 1, true, false or nothing, got {shown(value)} "
-        "(if it is no label, name those that are: --label-columns; a column of names is --labels-column)"
+        f"label column {column!r} must contain 0, 1, true, false or nothing, got {shown(value)} "
+        "(if it is not a label, list the labels with --label-columns; for a column of names, use --labels-column)"
     )
 
 
@@ -101,7 +103,7 @@ def _names(value: object, column: str) -> list[str]:
     names = _split(value) if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
         raise MalformedLineError(
-            f"column {column!r} must hold label names, as a list or separated by , ; or |, got {shown(value)}"
+            f"column {column!r} must contain label names, as a list or separated by , ; or |, got {shown(value)}"
         )
     for name in names:
         check_text(name)

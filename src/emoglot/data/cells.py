@@ -8,7 +8,7 @@ from emoglot.data.lines import MalformedLineError
 from emoglot.errors import shown
 from emoglot.labels import UNKNOWN
 
-# pandas writes 1.0 where a column also has empty cells.
+# pandas writes 1.0 if a column also has empty cells.
 BINARY: Mapping[str, int] = {"0": 0, "1": 1, "0.0": 0, "1.0": 1}
 
 
@@ -17,7 +17,7 @@ def text_cell(value: object, column: str) -> str:
     if value is None or (isinstance(value, str) and not value.strip()):
         raise MalformedLineError(f"the text must not be empty, column {column!r} is")
     if not isinstance(value, str):
-        raise MalformedLineError(f"the text must be a string, column {column!r} holds {shown(value)}")
+        raise MalformedLineError(f"the text must be a string, got {shown(value)} in column {column!r}")
     return value
 
 
@@ -29,7 +29,7 @@ def unquoted(text: str) -> str:
 
 
 def binary_cells(cells: Sequence[str], labels: Sequence[str], unknown: str | None = None) -> tuple[int, ...]:
-    """Return one 0 or 1 per label, or UNKNOWN where the cell is the word for it."""
+    """Return 0 or 1 for each label, or UNKNOWN if the cell states that."""
     values = []
     for cell, label in zip(cells, labels, strict=True):
         if cell == unknown:
@@ -37,11 +37,11 @@ def binary_cells(cells: Sequence[str], labels: Sequence[str], unknown: str | Non
         elif cell in BINARY:
             values.append(BINARY[cell])
         else:
-            raise MalformedLineError(f"label column {label!r} must hold 0 or 1, got {shown(cell)}")
+            raise MalformedLineError(f"label column {label!r} must contain 0 or 1, got {shown(cell)}")
     return tuple(values)
 
 
 def check_count(fields: Sequence[str], expected: int) -> None:
-    """Refuse a line with too few or too many fields."""
+    """Raise MalformedLineError for a line with too few or too many fields."""
     if len(fields) != expected:
         raise MalformedLineError(f"a line must have {expected} fields, got {len(fields)}")

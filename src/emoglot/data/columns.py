@@ -1,4 +1,4 @@
-"""The columns of a table that have a meaning, found by their names."""
+"""Finds the columns of a table by their names."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def find_text_column(columns: Sequence[str], given: str | None, name: str) -> st
     found = first_of(columns, TEXT_COLUMNS) or (columns[0] if len(columns) == 1 else None)
     if not found:
         raise DataError(
-            f"a table needs a column of texts named {', '.join(TEXT_COLUMNS)} or given as the text column "
-            f"(--text-column), {name} has {name_columns(columns)}"
+            f"a table needs a column of texts named {', '.join(TEXT_COLUMNS)} or set with --text-column, "
+            f"{name} has {name_columns(columns)}"
         )
     return found
 
 
 def first_of(columns: Sequence[str], wanted: Sequence[str]) -> str | None:
-    """Return the first wanted column, spelt exactly so or else in other cases; None if there is none."""
+    """Return the first wanted column that exists, with exact case if possible; None if there is none."""
     for name in wanted:
         if name in columns:
             return name
@@ -37,14 +37,14 @@ def first_of(columns: Sequence[str], wanted: Sequence[str]) -> str | None:
 
 
 def existing(columns: Sequence[str], column: str, role: str, name: str) -> str:
-    """Return a column; raise DataError if the table has none of this name."""
+    """Return a column; raise DataError if it does not exist."""
     if column not in columns:
         raise DataError(f"the {role} must be in the header, {column!r} is not: {name} has {name_columns(columns)}")
     return column
 
 
 def label_columns(header: Sequence[str], start: Sequence[str], labels: Sequence[str], name: str) -> tuple[str, ...]:
-    """Return the labels in a header: all columns behind those that it must start with."""
+    """Return the labels in a header: all columns after those that it must begin with."""
     if tuple(header[: len(start)]) != tuple(start):
         raise DataError(f"the header must begin with {' and '.join(start)}, got {shown(list(header))} in {name}")
     found = header[len(start) :]
@@ -54,11 +54,9 @@ def label_columns(header: Sequence[str], start: Sequence[str], labels: Sequence[
 
 
 def check_different(columns: Sequence[str], name: str) -> None:
-    """Raise DataError if two columns of a table have one name."""
+    """Raise DataError if two columns of a table have the same name."""
     if repeated := [column for column, count in Counter(columns).items() if count > 1]:
-        raise DataError(
-            f"the columns of a table must differ, {name} has {repeated[0]!r} more than once: rename all but one"
-        )
+        raise DataError(f"column names must be unique, {name} has {repeated[0]!r} more than once: rename all but one")
 
 
 def name_columns(columns: Sequence[str]) -> str:

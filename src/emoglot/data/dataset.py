@@ -1,4 +1,4 @@
-"""The dataset: texts, what is known of their labels, their languages and where they came from."""
+"""The dataset: texts with their labels, languages and sources."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from emoglot.errors import DataError
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN, Targets, check_names
 
 
-# Arrays do not compare to one truth value: compare fingerprints. A repr of a million texts would be of no use.
+# Without generated `==`, since arrays do not compare to one truth value, and without a repr of all texts.
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Texts with one column of targets per label; all fields with an entry per row have the same length."""
+    """Texts with one column of targets per label; all per-row fields have the same length."""
 
     texts: tuple[str, ...]
     targets: Targets  # (rows, labels): 1, 0 or UNKNOWN
@@ -74,7 +74,7 @@ class Dataset:
         )
 
     def with_labels(self, labels: Sequence[str]) -> Dataset:
-        """Reorder the columns to these labels: one that was not annotated is unknown, one not asked for is dropped."""
+        """Return the dataset with these labels in this order: missing labels are unknown, others are dropped."""
         wanted = check_names(labels)
         targets = np.full((len(self), len(wanted)), UNKNOWN, dtype=np.int8)
         for column, name in enumerate(wanted):
@@ -83,11 +83,11 @@ class Dataset:
         return replace(self, targets=targets, labels=wanted)
 
     def annotated(self) -> Dataset:
-        """Keep the rows of which at least one label is known."""
+        """Return the rows with at least one known label."""
         return self.select(np.flatnonzero((self.targets != UNKNOWN).any(axis=1)))
 
     def summary(self) -> dict[str, Any]:
-        """Count rows, languages and labels, ready for JSON."""
+        """Return the numbers of rows, languages and labels, for JSON."""
         positives = (self.targets == 1).sum(axis=0).tolist()
         known = (self.targets != UNKNOWN).sum(axis=0).tolist()
         return {
@@ -125,7 +125,7 @@ def map_labels(
     unknown: Iterable[str] = (),
     labels: Sequence[str] = SEMEVAL_LABELS,
 ) -> Dataset:
-    """Translate to another label set: a label is positive where any label mapped to it, or its namesake, is.
+    """Convert to another label set: a label is positive if its namesake or any label mapped to it is.
 
     A label of the dataset that is neither mapped nor a namesake is dropped. A label that nothing is mapped to, or that
     is listed in `unknown`, is unknown in every row.
@@ -134,10 +134,10 @@ def map_labels(
     never_known = set(unknown)
     for name in (*mapping.values(), *never_known):
         if name not in wanted:
-            raise DataError(f"a mapping must lead to one of {', '.join(wanted)}, got {name!r}")
+            raise DataError(f"a label must be mapped to one of {', '.join(wanted)}, got {name!r}")
     for name in mapping:
         if name not in dataset.labels:
-            raise DataError(f"a mapping must start from one of {', '.join(dataset.labels)}, got {name!r}")
+            raise DataError(f"a mapped label must be one of {', '.join(dataset.labels)}, got {name!r}")
     targets = np.full((len(dataset), len(wanted)), UNKNOWN, dtype=np.int8)
     for column, name in enumerate(wanted):
         sources = [index for index, label in enumerate(dataset.labels) if mapping.get(label, label) == name]

@@ -1,4 +1,4 @@
-"""The character encoding of a file: marked, stated by the user or recognised from a sample."""
+"""The character encoding of a file: given by the user, by a byte order mark, or recognised from a sample."""
 
 from __future__ import annotations
 
@@ -9,29 +9,31 @@ from typing import IO
 from emoglot.errors import UsageError
 
 UTF_8 = "utf-8"
-# UTF-32 first, since its mark begins with that of UTF-16.
+# UTF-32 first, since its byte order mark begins with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# What spreadsheets and editors write. Of several that explain a sample equally well, the first is chosen.
+# The encodings of spreadsheets and editors. If several fit a sample equally well, the first is chosen.
 _CANDIDATES = (
     *("cp1252", "cp1254", "cp1250", "cp1251", "cp1253", "cp1255", "cp1256", "koi8_r"),
     *("gb18030", "cp932", "big5", "cp949", "euc_jp"),
 )
-_NUL_SHARE = 0.2  # of UTF-16: every second byte of Latin letters, and of the commas and digits in other scripts
+_NUL_SHARE = 0.2  # of UTF-16: every second byte of Latin letters and, in other scripts, of commas and digits
 _CHUNK_BYTES = 1 << 18
 
 
 def check_encoding(given: str | None) -> str | None:
-    """Refuse the name of an encoding that Python does not know."""
+    """Raise UsageError for an encoding that Python does not know."""
     if given is not None:
         try:
             "".encode(given)
         except LookupError:
-            raise UsageError(f"an encoding is a name such as utf-8, cp1252, latin-1 or utf-16, got {given!r}") from None
+            raise UsageError(
+                f"an encoding must be a name such as utf-8, cp1252, latin-1 or utf-16, got {given!r}"
+            ) from None
     return given
 
 
@@ -43,7 +45,7 @@ def is_utf8(encoding: str) -> bool:
 def find_encoding(sample: bytes) -> tuple[str, bool]:
     """Return the encoding of a file that begins with this sample, and whether it is a guess.
 
-    Where valid UTF-8 prevails, the file is UTF-8 and the lines that are not are malformed.
+    If most of the sample is valid UTF-8, the file is UTF-8, and invalid lines are malformed.
     """
     for mark, encoding in _MARKS:
         if sample.startswith(mark):
@@ -71,7 +73,7 @@ def _guess(sample: bytes) -> str | None:
 
 
 class Transcoded(io.RawIOBase):
-    """A stream in another encoding as UTF-8; what can't be decoded stays invalid, and is refused with its line."""
+    """A stream in another encoding as UTF-8; what cannot be decoded stays invalid, so that its line is rejected."""
 
     def __init__(self, stream: IO[bytes], encoding: str) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""Lines of a data file: how they are numbered and checked, and what becomes of the malformed ones."""
+"""Lines of a data file: numbers them, checks them, and drops or reports malformed ones."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class MalformedLineError(Exception):
 
     def __init__(self, reason: str, cells: Mapping[str, Any] | None = None) -> None:
         super().__init__(reason)
-        self.cells = cells or {}  # as far as they could be separated
+        self.cells = cells or {}  # as far as they could be parsed
 
 
 def decode_line(line: bytes) -> str:
-    """Decode a line of a stream; a foreign byte becomes a surrogate, which `check_text` refuses."""
+    """Decode a line of a stream; an invalid byte becomes a surrogate, which `check_text` rejects."""
     if len(line) > LONGEST_LINE:
         raise MalformedLineError(f"a line must not have more than {LONGEST_LINE} bytes")
     return line.decode("utf-8", "surrogateescape")
 
 
 def check_text(text: str, encoding: str = "UTF-8") -> None:
-    """Refuse a byte that is not of the encoding, half a surrogate pair and a NUL."""
+    """Raise MalformedLineError for an invalid byte, a lone surrogate or a NUL."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -57,9 +57,9 @@ def check_text(text: str, encoding: str = "UTF-8") -> None:
 
 
 def read_lines(path: Path, reading: Reading | None = None) -> Iterator[tuple[int, str | MalformedLineError]]:
-    r"""Yield the lines of a text file, each with its number, without the end of the line.
+    r"""Yield the lines of a text file with their numbers, without line endings.
 
-    Only \n ends a line, since tweets contain U+2028, U+0085 and the like.
+    Only \n ends a line, since tweets contain other line separators such as U+2028 and U+0085.
     """
     with open_path(path, reading or Reading()) as stream:
         stream.announce()
@@ -99,7 +99,7 @@ def keep_good(
     *,
     skip_bad: bool,
 ) -> tuple[list[Row], tuple[BadLine, ...]]:
-    """Parse every record; a malformed one is dropped and listed if `skip_bad`, and the first of them raised if not."""
+    """Parse every record; with `skip_bad` malformed ones are dropped and listed, else the first of them is raised."""
     rows: list[Row] = []
     bad: list[BadLine] = []
     for line, record in records:

@@ -1,4 +1,4 @@
-"""Labelled texts that a program already has in memory, as a dataset."""
+"""Converts labelled texts in memory to a dataset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emoglot.text.language_names import NO_LANGUAGE
 
 
 def given_labels(labels: Any) -> Any:
-    """Return what a generator or a column of a data frame holds; return a whole frame, which has names, unchanged."""
+    """Return the values of a generator or of a data frame column as a list; return a whole frame unchanged."""
     if _is_frame(labels):
         return labels
     if hasattr(labels, "to_numpy"):
@@ -40,7 +40,7 @@ def names_of(labels: Any) -> tuple[str, ...]:
     if not is_array_like(labels):
         return check_names(label_names(_as_sets(labels)))
     if isinstance(labels, np.ndarray) and labels.ndim != 2:
-        raise DataError(f"an array of labels has a row for each text, got the shape {labels.shape}")
+        raise DataError(f"an array of labels must have one row per text, got the shape {labels.shape}")
     width = labels.shape[1] if isinstance(labels, np.ndarray) else len(labels[0])
     if width == len(SEMEVAL_LABELS):
         return SEMEVAL_LABELS
@@ -48,11 +48,13 @@ def names_of(labels: Any) -> tuple[str, ...]:
 
 
 def to_dataset(texts: Iterable[str], labels: Any, names: tuple[str, ...]) -> Dataset:
-    """Join texts with their labels; of their languages, nothing is known."""
+    """Return texts with their labels as a dataset; their languages are unknown."""
     texts, labels = check_texts(texts), _as_sets(given_labels(labels))
     targets = to_targets(_in_order(labels, names) if _is_frame(labels) else labels, names)
     if len(targets) != len(texts):
-        raise DataError(f"every text needs its labels, got {len(texts)} texts and {len(targets)} rows of labels")
+        raise DataError(
+            f"texts and labels must have the same length, got {len(texts)} texts and {len(targets)} rows of labels"
+        )
     unknown = (NO_LANGUAGE,) * len(texts)
     return Dataset(tuple(texts), targets, names, languages=unknown, sources=("given",) * len(texts))
 
@@ -65,11 +67,9 @@ def _in_order(frame: Any, names: tuple[str, ...]) -> Any:
     """Return the columns of a data frame in the order of the names."""
     if set(frame.columns) != set(names):
         given = ", ".join(map(str, frame.columns))
-        raise DataError(
-            f"a data frame of labels has a column for each of {', '.join(names)}, and no other, got {given}"
-        )
+        raise DataError(f"a data frame of labels must have exactly the columns {', '.join(names)}, got {given}")
     array = frame[list(names)].to_numpy()
     if array.dtype != object:
         return array
-    # Nullable columns of pandas have an NA of their own.
+    # Nullable columns of pandas have their own NA.
     return np.array([np.nan if is_missing(value) else value for value in array.flat]).reshape(array.shape)

@@ -1,4 +1,4 @@
-"""Parallel text: English sentences and their translations, one file a language."""
+"""Parallel text: English sentences and their translations, one file per language."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from emoglot.data.lines import BadLine, MalformedLineError, read_lines
 from emoglot.errors import DataError, shown
 
 SUFFIXES = (".tsv.gz", ".tsv")
-WRITTEN = "written"  # the source of texts that stand for themselves
-UNNAMED = "unnamed"  # the source of lines that name none
-# One English sentence in 32 is kept out of training, in every language alike, for measuring how languages agree.
+WRITTEN = "written"  # the source of texts that are paired with themselves
+UNNAMED = "unnamed"  # the source of lines without one
+# One English sentence in 32 is held out from training in all languages, to measure how well languages agree.
 HELD_OUT_SHARE = 1 / 32
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Parallel:
-    """Pairs of a text and its English; an English sentence that many languages translate is there once."""
+    """Pairs of a text and its English; an English sentence with several translations is stored once."""
 
     english: tuple[str, ...]
     texts: tuple[str, ...]
-    english_of: NDArray[np.int64]  # (texts,): which English each text translates
+    english_of: NDArray[np.int64]  # (texts,): the index of the English sentence of each text
     languages: tuple[str, ...]
     sources: tuple[str, ...]
     bad_lines: tuple[BadLine, ...] = ()
@@ -35,7 +35,7 @@ class Parallel:
         return len(self.texts)
 
     def select(self, rows: NDArray[np.int64]) -> Parallel:
-        """Return these pairs, and of the English only what they translate."""
+        """Return these pairs, with only the English sentences that they translate."""
         used, english_of = np.unique(self.english_of[rows], return_inverse=True)
         order = rows.tolist()
         return Parallel(
@@ -47,13 +47,13 @@ class Parallel:
         )
 
     def split(self) -> tuple[Parallel, Parallel]:
-        """Return the pairs to learn from and those held out; no English sentence is in both."""
+        """Return the training pairs and the held-out pairs; no English sentence is in both."""
         is_held_out = np.array([_is_held_out(text) for text in self.english], dtype=bool)[self.english_of]
         return self.select(np.flatnonzero(~is_held_out)), self.select(np.flatnonzero(is_held_out))
 
 
 def read_parallel(paths: Iterable[Path], *, skip_bad: bool = False) -> Parallel:
-    """Read files named after their language, or folders of such: English, text and, if known, source; tab separated."""
+    """Read files named by language, or folders of them: English, text and optionally source, tab separated."""
     english: dict[str, int] = {}
     texts, english_of, languages, sources, bad_lines = [], [], [], [], []
     for path in [file for given in paths for file in _files(given)]:
@@ -64,7 +64,7 @@ def read_parallel(paths: Iterable[Path], *, skip_bad: bool = False) -> Parallel:
             except MalformedLineError as error:
                 bad = BadLine(str(path), number, str(error))
                 if not skip_bad:
-                    raise DataError(f"{bad}: correct it, or give --skip-bad to leave such lines out") from None
+                    raise DataError(f"{bad}: correct it, or drop such lines with --skip-bad") from None
                 bad_lines.append(bad)
                 continue
             english_of.append(english.setdefault(fields[0], len(english)))
@@ -72,7 +72,7 @@ def read_parallel(paths: Iterable[Path], *, skip_bad: bool = False) -> Parallel:
             languages.append(language)
             sources.append(fields[2] if len(fields) == 3 else UNNAMED)
     if not texts:
-        raise DataError("no pair of sentences was found: each line must be English, tab, translation")
+        raise DataError("no pair of sentences was found: each line must have the form English, tab, translation")
     english_array = np.array(english_of, dtype=np.int64)
     return Parallel(tuple(english), tuple(texts), english_array, tuple(languages), tuple(sources), tuple(bad_lines))
 
@@ -106,7 +106,7 @@ def _files(path: Path) -> list[Path]:
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
         if not files:
-            raise DataError(f"{path} has no file of translations: they are named LANGUAGE.tsv or LANGUAGE.tsv.gz")
+            raise DataError(f"{path} has no file of translations: name them LANGUAGE.tsv or LANGUAGE.tsv.gz")
         return files
     if not path.is_file():
         raise DataError(f"there is no file of translations {path}")
@@ -122,11 +122,11 @@ def _fields(line: str | MalformedLineError) -> list[str]:
         raise line
     fields = line.split("\t")
     if not (2 <= len(fields) <= 3 and all(field.strip() for field in fields)):
-        raise MalformedLineError(f"a line must be English, text and perhaps a source, got {shown(line)}")
+        raise MalformedLineError(f"a line must have English, text and optionally a source, got {shown(line)}")
     return fields
 
 
 def _is_held_out(english: str) -> bool:
-    """Decide by the sentence alone, so that no order of files, languages or runs ever changes it."""
+    """Return whether a sentence is held out, which depends on the sentence alone, not on files or languages."""
     digest = hashlib.blake2b(english.encode("utf-8", "surrogatepass"), digest_size=4).digest()
     return int.from_bytes(digest, "big") < HELD_OUT_SHARE * 2**32

@@ -19,7 +19,7 @@ from emoglot.schema import Checked, build, number
 
 DATA = "data"
 PURPOSES = ("train", "validation", "thresholds", "parallel")
-LEARNT = ("train", "parallel")  # the others choose and measure
+LEARNT = ("train", "parallel")  # the others choose thresholds or measure
 _SEED = 0  # of splits and samples: the same rows for every recipe
 
 
@@ -27,29 +27,29 @@ _SEED = 0  # of splits and samples: the same rows for every recipe
 class Ingredient(Checked):
     """Some files of labelled data, and which of their rows to use."""
 
-    path: str  # a pattern such as "brighter/train/*.csv", below the folder of data
+    path: str  # a pattern such as "brighter/train/*.csv", relative to the data folder
     format: str | None = None
     skip_bad: bool = False
-    rows: int | None = number(None, 1)  # a random sample of so many
-    rows_each: int | None = number(None, 1)  # a random sample of at most so many from every dataset and language
-    repeats: int = number(1, 1)  # how often each row is there, for data whose weight should exceed its size
-    without_share: float | None = None  # leave this share out, the same in every recipe …
-    only_share: float | None = None  # … and here use nothing but that share
+    rows: int | None = number(None, 1)  # size of a random sample
+    rows_each: int | None = number(None, 1)  # largest size of a random sample per dataset and language
+    repeats: int = number(1, 1)  # how often each row is repeated, to increase the weight of small datasets
+    without_share: float | None = None  # leave this share out, the same rows in every recipe …
+    only_share: float | None = None  # … or use only that share
     without_languages: tuple[str, ...] = ()
-    without_files: tuple[str, ...] = ()  # patterns of names that the path would find
-    only_files: tuple[str, ...] = ()  # patterns of names, of which a file has to match one
-    permissive: bool = False  # whether the terms of this data let anyone use what is learnt from it
-    without_texts_of: str | None = None  # a pattern of files whose texts must not be among these
+    without_files: tuple[str, ...] = ()  # patterns of file names to exclude
+    only_files: tuple[str, ...] = ()  # patterns of file names, one of which must match
+    permissive: bool = False  # whether the terms of the data allow any use of a model trained on it
+    without_texts_of: str | None = None  # a pattern of files whose texts are excluded
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.path or Path(self.path).is_absolute():
-            raise UsageError(f"path must lie below the folder of data, got {self.path!r}")
+            raise UsageError(f"path must be inside the data folder, got {self.path!r}")
         if self.without_share is not None and self.only_share is not None:
-            raise UsageError("give without_share or only_share, not both")
+            raise UsageError("without_share and only_share exclude each other, got both: remove one")
 
     def files(self, root: Path) -> list[Path]:
-        """List the files, in the order of their names."""
+        """Return the files, sorted by name."""
         return _found(root, self.path, self.without_files, self.only_files or ("*",))
 
     def read(self, root: Path) -> Dataset:
@@ -73,24 +73,24 @@ class Ingredient(Checked):
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings, and the data to use them on, by what it is for."""
+    """Settings, and data by purpose."""
 
     settings: Mapping[str, Any]
     data: Mapping[str, tuple[Ingredient, ...]]
 
     @classmethod
     def from_toml(cls, path: Path) -> Recipe:
-        """Read a recipe; a file with settings alone is one too."""
+        """Read a recipe; a file with only settings is valid as well."""
         settings = read_toml(path)
         data = settings.pop(DATA, {})
         if not isinstance(data, dict) or not all(isinstance(entries, list) for entries in data.values()):
-            raise UsageError(f"{path}: files are listed as tables such as [[{DATA}.train]], got {shown(data)}")
+            raise UsageError(f"{path}: files must be listed as tables such as [[{DATA}.train]], got {shown(data)}")
         if unknown := data.keys() - set(PURPOSES):
-            raise UsageError(f"{path}: data is for {', '.join(PURPOSES)}, got {', '.join(sorted(unknown))}")
+            raise UsageError(f"{path}: [{DATA}] must only have {', '.join(PURPOSES)}, got {', '.join(sorted(unknown))}")
         return cls(settings, {name: tuple(_ingredients(name, entries)) for name, entries in data.items()})
 
     def permissive(self) -> Recipe:
-        """Return the same recipe with nothing to learn from but data that is marked as permissive."""
+        """Return the recipe with only the training data that is marked as permissive."""
         kept = {
             purpose: tuple(entry for entry in entries if entry.permissive or purpose not in LEARNT)
             for purpose, entries in self.data.items()
@@ -98,12 +98,12 @@ class Recipe:
         return replace(self, data=kept)
 
     def read(self, purpose: str, root: Path) -> Dataset | None:
-        """Read the labelled data for a purpose, if the recipe names any."""
+        """Read the labelled data for a purpose, if the recipe lists any."""
         ingredients = self.data.get(purpose)
         return concatenate(ingredient.read(root) for ingredient in ingredients) if ingredients else None
 
     def files(self, purpose: str, root: Path) -> list[Path]:
-        """List files that are not labelled data."""
+        """Return the files for a purpose, such as translations."""
         return [path for ingredient in self.data.get(purpose, ()) for path in ingredient.files(root)]
 
 
@@ -116,7 +116,7 @@ def _ingredients(purpose: str, entries: list[Any]) -> Iterator[Ingredient]:
 
 
 def _sample_each(data: Dataset, count: int) -> list[int]:
-    """Draw at most so many rows from every dataset and language, in the order of the data."""
+    """Draw at most this many rows from each dataset and language, in the order of the data."""
     taken: Counter[tuple[str, str]] = Counter()
     chosen = []
     for row in np.random.default_rng(_SEED).permutation(len(data)).tolist():
@@ -131,5 +131,5 @@ def _found(root: Path, pattern: str, left_out: Sequence[str] = (), taken: Sequen
     matching = [path for path in root.glob(pattern) if any(map(path.match, taken))]
     found = sorted(path for path in matching if not any(map(path.match, left_out)))
     if not found:
-        raise DataError(f"there is no file {pattern} in {root}: give the folder of the recipe's files with --root")
+        raise DataError(f"there is no file {pattern} in {root}: set the folder of the recipe's files with --root")
     return found

@@ -18,13 +18,13 @@ BRIGHTER_ID = re.compile(r"[a-z]{3,4}_(train|dev|test)_")
 
 
 def recognise_format(path: Path, reading: Reading, *, tables_only: bool = False) -> str | None:
-    """Return the name of a file's format, or None; `tables_only` if column names were given, which only tables have."""
+    """Return the name of a file's format, or None; `tables_only` if column names were given."""
     with open_path(path, reading) as stream:
         if stream.kind in (PARQUET, *SPREADSHEETS):
             return stream.kind
         if not stream.sample.strip():
             raise DataError(f"a data file needs at least one row, {path} is empty")
-        # A sample may end within a character; what matters here stands at the start.
+        # A sample may end within a character; only its beginning is used.
         lines = stream.sample[:SAMPLE_BYTES].decode("utf-8", "replace").split("\n")
         lines = [line.removesuffix("\r") for line in lines if line.strip()][:SAMPLE_LINES]
         if not tables_only and (corpus := _corpus(path, lines)):
@@ -65,5 +65,5 @@ def _is_xed(path: Path, lines: Sequence[str]) -> bool:
     pairs = [line.split("\t") for line in lines if line.count("\t") == 1]
     if not pairs or pairs[0] != lines[0].split("\t") or not xed.DIGITS.fullmatch(pairs[0][1]):
         return False
-    # A headerless table of 0 and 1 starts alike; a number out of range gives it away.
+    # A headerless table of 0 and 1 begins in the same way; numbers out of range distinguish it.
     return all(xed.DIGITS.fullmatch(label) for _, label in pairs if label.strip().isdecimal())

@@ -1,4 +1,4 @@
-"""The records of a file of any size, one after another, each with its line; a malformed one is the error it is."""
+"""The records of a file of any size in sequence, each with its line; a malformed record is returned as an error."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ Numbered: TypeAlias = tuple[int, Record | MalformedLineError]
 Fields: TypeAlias = Iterator[tuple[int, list[str] | MalformedLineError]]
 OnBytes: TypeAlias = Callable[[bytes], Any]
 
-LONGEST_FIELD = 2**20  # characters: a quote that is never closed would swallow the file
+LONGEST_FIELD = 2**20  # characters: an unclosed quote would otherwise join the whole file
 TOO_LONG = f"a field must not have more than {LONGEST_FIELD} characters"
-UNNAMED = "unnamed_"  # columns without a name, but for the first: pandas writes its index as one
+UNNAMED = "unnamed_"  # columns without a name, except the first, which may be an index of pandas
 DELIMITERS = (",", ";", "\t", "|")
 _SNIFFED_BYTES, _SNIFFED_ROWS = 2**16, 20
 _PARQUET_ROWS = 1024
 _REASONS = {
-    "unexpected end of data": "a quote that opens here is never closed",
+    "unexpected end of data": "a quote that is opened here is never closed",
     "expected after": "a quote inside a quoted field must be doubled",
-    "new-line character": "a carriage return must stand in quotes or before the end of the line",
+    "new-line character": "a carriage return must be in quotes or at the end of the line",
     "NUL": "the text must not contain a NUL byte",
-    "field larger": f"{TOO_LONG}; is a quote that opens here never closed?",
+    "field larger": f"{TOO_LONG}; is a quote that is opened here never closed?",
 }
-# The limit of the csv module belongs to the process: one reader at a time sets it, and restores it.
+# The limit of the csv module is global to the process: one reader at a time sets and restores it.
 _field_limit_lock = threading.Lock()
 
 
 @dataclass
 class Records:
-    """The columns of a file, None where only its rows have them, and its records."""
+    """The columns of a file, None if only its rows have them, and its records."""
 
     kind: str
     columns: tuple[str, ...] | None
@@ -51,9 +51,9 @@ class Records:
 
 
 def open_records(stream: Stream, reading: Reading, on_bytes: OnBytes = lambda data: None) -> Records:
-    """Read a stream by its kind; `on_bytes` is called with all bytes that are read.
+    """Read a stream according to its kind; `on_bytes` is called with all bytes that are read.
 
-    A text file has one column, which is called `text`.
+    A text file has one column, `text`.
     """
     kind = stream.kind or kind_of_content(stream)
     if kind in SPREADSHEETS:
@@ -77,15 +77,15 @@ def open_records(stream: Stream, reading: Reading, on_bytes: OnBytes = lambda da
 
 
 def kind_of_content(stream: Stream) -> str:
-    """Return the kind of a file whose name does not state it; raise DataError if its content does not, either."""
+    """Return the kind of a file by its content; raise DataError if it cannot be recognised."""
     start = stream.sample.lstrip()
     if start.startswith(b"{"):
         return JSONL
     if has_header(stream):
         return CSV
     raise DataError(
-        f"the format of {stream.name} can't be recognised: its name has no known ending, it does not begin like JSON, "
-        "Parquet or a spreadsheet, and its first line is no header; give --in-format, such as txt for a text a line"
+        f"the format of {stream.name} cannot be recognised: its name has no known ending, it does not begin like JSON, "
+        "Parquet or a spreadsheet, and its first line is not a header; use --in-format, such as txt for a text per line"
     )
 
 
@@ -96,7 +96,7 @@ def has_header(stream: Stream) -> bool:
 
 
 def find_delimiter(stream: Stream) -> str:
-    """Return what separates the cells of most of the first rows, and log it if it is not a comma."""
+    """Return the delimiter of most of the first rows, and log it if it is not a comma."""
     best, best_quality = DELIMITERS[0], (0.0, 1)
     for delimiter in DELIMITERS:
         rows = _sniff(stream, delimiter)
@@ -104,7 +104,7 @@ def find_delimiter(stream: Stream) -> str:
         quality = (sum(len(row) == width for row in rows) / len(rows), width)
         if width > 1 and quality > best_quality:
             best, best_quality = delimiter, quality
-    note = (logging.INFO, f"its columns are separated by {best!r}; give --delimiter if that is wrong")
+    note = (logging.INFO, f"its columns are separated by {best!r}; use --delimiter if that is wrong")
     if best != DELIMITERS[0] and note not in stream.notes:
         stream.notes.append(note)
     return best
@@ -123,7 +123,7 @@ def _sniff(stream: Stream, delimiter: str) -> list[list[str]]:
 
 
 def _table(stream: Stream, kind: str, rows: Fields) -> Records:
-    """Name the cells of rows by the first of them."""
+    """Return rows as records, with the first row as header."""
     _, header = next(rows, (0, []))
     try:
         if isinstance(header, MalformedLineError):
@@ -187,7 +187,7 @@ def _json_record(line: str, encoding: str) -> Record:
     check_text(line, encoding)
     try:
         record = json.loads(line)
-    except (ValueError, RecursionError) as error:  # a ValueError is also what a number of 5,000 digits raises
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits raises a ValueError as well
         raise MalformedLineError(f"a line must be a JSON object, got {shown(line)} ({error})") from None
     if not isinstance(record, dict):
         raise MalformedLineError(f"a line must be a JSON object, got {shown(line)}")
@@ -204,11 +204,11 @@ def _check_lengths(record: Record) -> None:
 
 
 def csv_rows(lines: Iterator[bytes], delimiter: str) -> Fields:
-    """Parse rows; after a malformed one go on with the line that follows its first."""
+    """Parse rows; after a malformed row, continue with the line after its first line."""
     source = _Lines(lines)
     while True:
         reader = csv.reader(source, delimiter=delimiter, strict=True)
-        # A reader is made anew after an error, since the old one has lost its place.
+        # A new reader after an error, since the old one has lost its position.
         while True:
             first = source.begin_record()
             try:
@@ -254,7 +254,7 @@ class _Lines:
         return decode_line(line)
 
     def begin_record(self) -> int:
-        """Forget the lines of the record before; return the number of the line that comes."""
+        """Discard the lines of the previous record; return the number of the next line."""
         self._record = []
         return self._number + 1
 

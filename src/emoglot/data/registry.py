@@ -1,4 +1,4 @@
-"""The formats of data files by name, and `read`, which turns any of them into a dataset."""
+"""The formats of data files by name, and `read`, which reads any of them as a dataset."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def read(
     encoding: str | None = None,
     delimiter: str | None = None,
 ) -> Dataset:
-    """Read a data file; its format, one of `FORMATS`, is recognised by its content and name if it is not given.
+    """Read a data file; by default its format, one of `FORMATS`, is recognised by content and name.
 
-    The four column names are for tables only. `language` is for rows whose language the file does not state.
-    `known_labels` are those that a column of names could hold: one that it never uses is then absent, not unknown.
-    `encoding`, such as "cp1252", and the `delimiter` of CSV are recognised if they are not given.
-    A malformed line is a `DataError`, or with `skip_bad` dropped and listed in the dataset's `bad_lines`.
+    The four column names are for tables only. `language` is used for rows whose language the file does not state.
+    `known_labels` are the labels that a column of names could contain: one that does not occur is absent, not unknown.
+    By default `encoding`, such as "cp1252", and the `delimiter` of CSV are recognised.
+    A malformed line raises a `DataError`; with `skip_bad` it is dropped and listed in the dataset's `bad_lines`.
     """
     file = Path(path)
     labels = _checked_labels(label_columns)
@@ -72,7 +72,7 @@ def read(
     name = format or recognise_format(file, reading, tables_only=has_columns)
     if name is None:
         raise DataError(
-            f"the format of {file} can't be recognised by its content: give --format, one of {', '.join(FORMATS)}"
+            f"the format of {file} cannot be recognised by its content: use --format, one of {', '.join(FORMATS)}"
         )
     if name in TABLES:
         columns = replace(columns, known=tuple(known_labels))

@@ -1,4 +1,4 @@
-"""A split of multi-label rows into two parts that are alike: iterative stratification (Sechidis et al., 2011)."""
+"""Splits multi-label rows into two similar parts: iterative stratification (Sechidis et al., 2011)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from emoglot.labels import Targets
 Indices: TypeAlias = NDArray[np.intp]
 
 FIRST, SECOND, UNASSIGNED = 0, 1, -1
-# Far more than a move can change the squared deviations, so that a label loses its last row in a part only at need.
+# Far more than a move can change the squared deviations, so that a part loses the last row of a label only if needed.
 LAST_ROW_PENALTY = 1e9
-# Rows moved before the costs are computed anew: one of this many parts of what is left to move.
+# Costs are recomputed after each of this many parts of the rows that are still to be moved.
 BATCHES = 8
 EXCHANGES = 50
 SMALLEST_GAIN = 1e-6
@@ -28,9 +28,9 @@ SMALLEST_GAIN = 1e-6
 def stratified_split(
     targets: Targets, fraction: float, seed: int, groups: Sequence[str] | None = None
 ) -> tuple[Indices, Indices]:
-    """Split row indices in two, `fraction` of them in the second part, every label and group shared out alike.
+    """Split row indices in two, with `fraction` of each label and group in the second part.
 
-    A label or group of two rows or more has a row in each part where the sizes allow it.
+    A label or group with at least two rows has a row in each part if the sizes allow it.
     """
     if not 0 < fraction < 1:
         raise UsageError(f"fraction must be between 0 and 1, got {fraction}")
@@ -85,7 +85,10 @@ def _distribute(
     """Assign rows, those of the rarest class first, each to the part that needs the class most."""
     rows = memberships.rows
     parts = [UNASSIGNED] * rows
-    need = ((memberships.counts - wanted).tolist(), wanted.tolist())  # what each part still needs of each class
+    need = (
+        (memberships.counts - wanted).tolist(),
+        wanted.tolist(),
+    )  # how many rows of each class each part still needs
     room = [rows - size, size]
     left = memberships.counts.tolist()
     shuffled = rng.permutation(rows)
@@ -98,7 +101,7 @@ def _distribute(
             need[part][klass] -= 1
             left[klass] -= 1
 
-    # Each class stands in the heap with the counts it has had; only the last of them is still true.
+    # The heap contains old counts of each class; only the last one is valid.
     heap = [(count, klass) for klass, count in enumerate(left)]
     heapify(heap)
     while heap:
@@ -140,7 +143,7 @@ def _by_class(memberships: _Memberships, shuffled: Indices) -> list[list[int]]:
 
 
 def _correct_size(parts: NDArray[np.int8], memberships: _Memberships, wanted: NDArray[np.float64], size: int) -> None:
-    """Move the rows that cost the least until the second part has its size, in place."""
+    """Move the rows with the lowest cost until the second part has its size, in place."""
     while (surplus := int((parts == SECOND).sum()) - size) != 0:
         source = SECOND if surplus > 0 else FIRST
         candidates = np.flatnonzero(parts == source)
@@ -150,7 +153,7 @@ def _correct_size(parts: NDArray[np.int8], memberships: _Memberships, wanted: ND
 
 
 def _exchange(parts: NDArray[np.int8], memberships: _Memberships, wanted: NDArray[np.float64]) -> None:
-    """Exchange single rows between the parts as long as that brings the classes nearer to their share, in place."""
+    """Exchange single rows between the parts while that brings the classes closer to their share, in place."""
     for _ in range(EXCHANGES):
         leaver, gain = _cheapest(SECOND, parts, memberships, wanted)
         parts[leaver] = FIRST
@@ -173,7 +176,7 @@ def _cheapest(
 def _cost_of_leaving(
     source: int, parts: NDArray[np.int8], memberships: _Memberships, wanted: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return for each row by how much the squared deviations of its classes grow if it leaves the source part."""
+    """Return how much the squared deviations of its classes grow if a row leaves the source part."""
     inside = parts[memberships.row] == source
     have = np.bincount(memberships.klass[inside], minlength=len(wanted))
     goal = wanted if source == SECOND else memberships.counts - wanted

@@ -1,4 +1,4 @@
-"""Rows of a spreadsheet of Excel or LibreOffice, its cells as text."""
+"""Reads the rows of Excel and LibreOffice spreadsheets, with cells as text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from emoglot.errors import DataError, MissingExtraError
 def spreadsheet_rows(
     stream: Stream, on_bytes: Callable[[bytes], Any]
 ) -> Iterator[tuple[int, list[str] | MalformedLineError]]:
-    """Yield the rows of the first visible sheet that are not empty, each with its number.
+    """Yield the non-empty rows of the first visible sheet, each with its number.
 
-    The file is read whole: its format has no more than a million rows and can't be read from its beginning on.
+    The whole file is read: it has at most a million rows, and its format cannot be streamed.
     """
     try:
         from python_calamine import CalamineError, SheetTypeEnum, SheetVisibleEnum, load_workbook
@@ -47,7 +47,7 @@ def spreadsheet_rows(
 
 
 def _text(cell: object) -> str:
-    """Return a cell as a spreadsheet program shows it."""
+    """Return a cell as shown by a spreadsheet program."""
     if isinstance(cell, bool):
         return str(cell).lower()
     if isinstance(cell, float) and cell.is_integer():

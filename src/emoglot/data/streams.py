@@ -1,4 +1,4 @@
-"""A file as UTF-8 lines, whatever its compression and encoding."""
+"""Reads files of any compression and encoding as UTF-8 lines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from emoglot.errors import DataError, UsageError
 log = logging.getLogger("emoglot")
 
 SAMPLE_BYTES = 2**20
-LONGEST_LINE = 2**22  # bytes: a field of the greatest length in any script
+LONGEST_LINE = 2**22  # bytes: enough for the longest field in any script
 _BUFFER_BYTES = 1 << 18
 _MARK = "\ufeff".encode()
 _TABS = {"tab": "\t", "\\t": "\t"}
@@ -44,7 +44,7 @@ _UNREADABLE = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplemented
 
 @dataclass(frozen=True)
 class Reading:
-    """What the user states about a file; None leaves it to the name and the content."""
+    """How to read a file; None is recognised by name and content."""
 
     kind: str | None = None
     encoding: str | None = None
@@ -55,22 +55,22 @@ class Reading:
         check_encoding(self.encoding)
         object.__setattr__(self, "delimiter", _TABS.get(self.delimiter or "", self.delimiter))
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
-            raise UsageError(f"a delimiter is one character, or tab, got {self.delimiter!r}")
+            raise UsageError(f"a delimiter must be one character, or tab, got {self.delimiter!r}")
 
 
 @dataclass
 class Stream:
-    """An open file without its compression, at its beginning."""
+    """An open, decompressed file at its beginning."""
 
     name: str
     file: IO[bytes]
-    kind: str | None  # stated by its name or its first bytes
-    sample: bytes  # how it begins: a text as UTF-8
+    kind: str | None  # by its name or its first bytes
+    sample: bytes  # the beginning; of text files in UTF-8
     encoding: str = UTF_8
     notes: list[tuple[int, str]] = field(default_factory=list)  # what was guessed, for the log
 
     def lines(self, on_bytes: Callable[[bytes], Any] = lambda data: None) -> Iterator[bytes]:
-        """Yield the lines; of one that is too long, only the beginning, which is longer than LONGEST_LINE."""
+        """Yield the lines; of a line longer than LONGEST_LINE, only the beginning, which is still too long."""
         with explained(self.name):
             while line := self.file.readline(LONGEST_LINE + 1):
                 on_bytes(line)
@@ -87,13 +87,13 @@ class Stream:
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Raise DataError, with the name of the file, for an error in its bytes."""
+    """Raise DataError with the name of the file for errors in its content."""
     try:
         yield
     except _UNREADABLE as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(
-            f"{name} can't be read: {reason}; check that it is complete and that its name has the right ending"
+            f"{name} cannot be read: {reason}; check that it is complete and has the right extension"
         ) from error
 
 
@@ -108,7 +108,7 @@ def open_path(path: Path, reading: Reading = Reading()) -> Iterator[Stream]:  # 
 
 
 def open_stream(file: IO[bytes], name: str, reading: Reading, stack: ExitStack) -> Stream:
-    """Remove the compression of a file and, if it is text, make it UTF-8; `stack` closes what has to be opened."""
+    """Decompress a file and, if it is text, convert it to UTF-8; `stack` closes what was opened."""
     with explained(name):
         stream = _unpack(file, name, stack)
     if not stream.sample.startswith((_ZIP_MAGIC, *_KINDS)):
@@ -135,7 +135,7 @@ def _decompress(file: IO[bytes], sample: bytes, name: str) -> Stream:
 
 
 def _unzip(file: IO[bytes], name: str, stack: ExitStack) -> Stream:
-    """Open a spreadsheet, which is an archive itself, or the one data file in an archive."""
+    """Open a spreadsheet, which is an archive itself, or the only data file in an archive."""
     if not file.seekable():
         pipe, file = file, stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack is one
         shutil.copyfileobj(pipe, file)
@@ -148,19 +148,19 @@ def _unzip(file: IO[bytes], name: str, stack: ExitStack) -> Stream:
         return Stream(name, file, kind or named_format(name).kind, _ZIP_MAGIC)
     data = [member for member in members if named_format(member).kind and not member.startswith("__MACOSX/")]
     if len(data) != 1:
-        raise DataError(f"an archive must contain one data file, {name} has {len(data)}: unpack it, give the folder")
+        raise DataError(f"an archive must contain one data file, {name} has {len(data)}: unpack it and use the folder")
     if archive.getinfo(data[0]).flag_bits & _ENCRYPTED:
-        raise DataError(f"an archive must not be encrypted, {name} is: unpack it, and give the file")
+        raise DataError(f"an archive must not be encrypted, {name} is: unpack it and use the file")
     inner, sample = _peek(io.BufferedReader(stack.enter_context(archive.open(data[0])), _BUFFER_BYTES))  # type: ignore[type-var]
     return _decompress(inner, sample, f"{name}/{data[0]}")
 
 
 def _peek(file: IO[bytes]) -> tuple[IO[bytes], bytes]:
-    """Return a stream with what it begins with."""
+    """Return a stream and its beginning."""
     begin = file.tell() if file.seekable() else None
     sample = file.read(SAMPLE_BYTES)
     while len(sample) < SAMPLE_BYTES and (more := file.read(SAMPLE_BYTES - len(sample))):
-        sample += more  # of a pipe, which returns less than there is
+        sample += more  # a pipe may return less than requested
     if begin is None:
         return io.BufferedReader(_Joined(sample, file), _BUFFER_BYTES), sample
     file.seek(begin)
@@ -168,7 +168,7 @@ def _peek(file: IO[bytes]) -> tuple[IO[bytes], bytes]:
 
 
 class _Joined(io.RawIOBase):
-    """The beginning of a pipe, which was read already, and the rest of it."""
+    """The beginning of a pipe, which was already read, and the rest of it."""
 
     def __init__(self, beginning: bytes, rest: IO[bytes]) -> None:
         self._beginning = io.BytesIO(beginning)
@@ -186,7 +186,7 @@ class _Joined(io.RawIOBase):
 
 
 def _decode(stream: Stream, given: str | None) -> None:
-    """Convert a stream of text to UTF-8 without a mark."""
+    """Convert a text stream to UTF-8 without a byte order mark."""
     whole_lines = stream.sample
     if len(stream.sample) >= SAMPLE_BYTES:
         whole_lines = stream.sample[: stream.sample.rfind(b"\n") + 1] or stream.sample[:-3]
@@ -194,7 +194,7 @@ def _decode(stream: Stream, given: str | None) -> None:
         given = UTF_8
     stream.encoding, is_guess = (given, False) if given else find_encoding(whole_lines)
     if is_guess:
-        message = f"read as {stream.encoding}, guessed from its content; give --encoding if that is wrong"
+        message = f"read as {stream.encoding}, guessed from its content; use --encoding if that is wrong"
         stream.notes.append((logging.WARNING, message))
     if not is_utf8(stream.encoding):
         stream.sample = stream.sample.decode(stream.encoding, "replace").encode(UTF_8)

@@ -1,4 +1,4 @@
-"""A table with named columns, read whole from any format that has them."""
+"""A table with named columns, read into memory from any tabular format."""
 
 from __future__ import annotations
 

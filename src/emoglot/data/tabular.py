@@ -16,19 +16,19 @@ from emoglot.errors import DataError, shown
 from emoglot.text.language_names import NO_LANGUAGE
 
 LABELS_COLUMN = "labels"
-# Never labels; the nameless column is the index that pandas writes.
+# Never labels; the column without a name is an index of pandas.
 OTHER_COLUMNS = ("", "text", "id", "language", "lang", "source", "split")
 
 
 @dataclass(frozen=True)
 class LabelledColumns:
-    """What the caller states about the columns of a table; None leaves the choice to the header."""
+    """The columns of a table; None is found by the header."""
 
     text: str | None = None
-    labels: tuple[str, ...] | None = None  # columns of 0 and 1, or the names that the names column may hold
+    labels: tuple[str, ...] | None = None  # columns of 0 and 1, or the names that the names column may contain
     names: str | None = None
     language: str | None = None
-    known: tuple[str, ...] = ()  # labels that a column of names could hold, whether or not it does
+    known: tuple[str, ...] = ()  # labels that a column of names could contain
 
 
 def table_to_dataset(
@@ -78,7 +78,7 @@ def _language_cell(value: object, column: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise MalformedLineError(f"column {column!r} must hold language codes such as 'en', got {shown(value)}")
+        raise MalformedLineError(f"column {column!r} must contain language codes such as 'en', got {shown(value)}")
     return value.strip()
 
 

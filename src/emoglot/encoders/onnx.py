@@ -53,7 +53,7 @@ class OnnxEncoder:
 
     def _check_network(self) -> None:
         # Names that are not UTF-8 fail here, not when the session is opened.
-        with foreign_errors(self.folder / MODEL_FILE, EncoderError, "can't be read", _AGAIN):
+        with foreign_errors(self.folder / MODEL_FILE, EncoderError, "cannot be read", _AGAIN):
             inputs = {item.name for item in self._session.get_inputs()}
             widths = {item.name: item.shape[-1] if item.shape else None for item in self._session.get_outputs()}
         wanted = self.description
@@ -100,7 +100,7 @@ class OnnxEncoder:
         """Run the network, and drop the marks around each text."""
         inputs = dict(zip(self.description.input_names, _padded(encodings), strict=True))
         lengths = _lengths(encodings)
-        with foreign_errors(self.folder / MODEL_FILE, EncoderError, "can't be run", _AGAIN):
+        with foreign_errors(self.folder / MODEL_FILE, EncoderError, "cannot be run", _AGAIN):
             states = self._session.run([self.description.output_name], inputs)[0]
         if states.dtype.kind != "f" or states.shape != (len(encodings), lengths.max(), self.dim):
             raise EncoderError(
@@ -145,7 +145,7 @@ def _flat(rows: Iterable[Iterable[Any]], dtype: Any) -> NDArray[Any]:
 def _load_tokenizer(folder: Path, max_tokens: int) -> Any:
     from tokenizers import Tokenizer
 
-    with foreign_errors(folder / TOKENIZER_FILE, EncoderError, "can't be read", _AGAIN):
+    with foreign_errors(folder / TOKENIZER_FILE, EncoderError, "cannot be read", _AGAIN):
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
         tokenizer.no_padding()
         tokenizer.enable_truncation(max_tokens)
@@ -158,7 +158,7 @@ def _open_session(folder: Path) -> Any:
     # Two calls side by side, of one thread each, are half again as fast as one call with two threads.
     options.intra_op_num_threads = 1
     options.log_severity_level = 3  # errors only; warnings are about graph optimisation
-    with foreign_errors(folder / MODEL_FILE, EncoderError, "can't be run", _AGAIN):
+    with foreign_errors(folder / MODEL_FILE, EncoderError, "cannot be run", _AGAIN):
         return onnxruntime.InferenceSession(
             folder / MODEL_FILE,
             options,

@@ -101,7 +101,7 @@ def load_trainable(name: str | os.PathLike[str] | Encoder) -> HubEncoder:
         return _restored(folder, known_as)
     if name == TinyEncoder.name:
         raise EncoderError(
-            f"the encoder {name!r} is for prediction only and can't be trained: use {e5_small.NAME}, a folder of the "
+            f"the encoder {name!r} is for prediction only and cannot be trained: use {e5_small.NAME}, a folder of the "
             "transformers library or a model of the hub"
         )
     found = load_encoder(name)
@@ -213,7 +213,7 @@ def list_encoders() -> list[EncoderInfo]:
 
 def _described_folders() -> Iterator[tuple[Path, EncoderDescription]]:
     for folder in store.installed_folders():
-        with suppress(EncoderError):  # a damaged one can't be used, and must not hide those that can
+        with suppress(EncoderError):  # a damaged one cannot be used, and must not hide those that can
             yield folder, EncoderDescription.read(folder)
 
 
@@ -223,7 +223,7 @@ def is_path(name: str) -> bool:
 
 
 def _folder_name(folder: Path) -> str:
-    """Return a name for a folder that, stored in a model, can't be mistaken for a name of the hub."""
+    """Return a name for a folder that, stored in a model, cannot be mistaken for a name of the hub."""
     return str(folder) if is_path(str(folder)) else f"./{folder.as_posix()}"
 
 

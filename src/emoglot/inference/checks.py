@@ -109,7 +109,7 @@ def check_head(path: Path, graph: bytes) -> None:
         if external := check_graph(graph).external:
             raise ValueError(f"it has weights in other files: {', '.join(sorted(external))[:100]}")
     except ValueError as error:
-        raise ModelError(f"{path} can't be run by onnxruntime: {error}; copy or train the model again") from error
+        raise ModelError(f"{path} cannot be run by onnxruntime: {error}; copy or train the model again") from error
 
 
 def read_tensors(path: Path, data: bytes) -> dict[str, NDArray[Any]]:

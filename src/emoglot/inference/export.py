@@ -58,7 +58,7 @@ EXAMPLES = (
 def export_model(model: Model, folder: Path, quantize: str = "none") -> Path:
     """Write the folder, atomically."""
     if folder.exists():
-        raise UsageError(f"{folder} exists already: give another --out")
+        raise UsageError(f"{folder} already exists: choose another --out")
     state = model.state
     with folder_in_the_making(folder) as draft:
         encoder = _write_encoder(model.encoder, draft, quantize)

@@ -130,12 +130,12 @@ def _broader(language: str) -> Iterator[str]:
 
 
 def check_target(folder: Path) -> None:
-    """Raise an error where a model can't be written, or where it would replace anything but a model."""
+    """Raise an error where a model cannot be written, or where it would replace anything but a model."""
     if not is_unicode(str(folder)):
         raise UsageError(f"the name of a model folder is UTF-8, got {str(folder)!r}: choose another name")
     above = next((parent for parent in folder.resolve().parents if parent.exists()), folder)
     if not above.is_dir() or not os.access(above, os.W_OK):
-        raise UsageError(f"{folder} can't be written, because {above} is not a writable folder: choose another")
+        raise UsageError(f"{folder} cannot be written, because {above} is not a writable folder: choose another")
     if folder.exists() and not _is_replaceable(folder):
         raise ModelError(f"{folder} is not a model folder, or not only: choose another name, nothing was overwritten")
     if folder.exists() and (os.path.samefile(folder, os.curdir) or os.path.ismount(folder)):
@@ -242,7 +242,7 @@ def _state(
 
 
 def read_thresholds(folder: Path) -> tuple[tuple[str, float | None], ...]:
-    """Return the labels of a model, each with its threshold, without its weights; None for one that is never given."""
+    """Return the labels of a model with their thresholds, without its weights; None for one that is never predicted."""
     description = read_description(folder)
     with _described(folder):
         return tuple(zip(check_labels(description.labels), description.thresholds, strict=True))

@@ -29,7 +29,7 @@ class HeadRuntime:
         try:
             self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime raises its own unexported types
-            raise ModelError(f"the model's network can't be run by onnxruntime: {error}") from error
+            raise ModelError(f"the model's network cannot be run by onnxruntime: {error}") from error
         self.dim, self.width = self._check_shape()
 
     def _check_shape(self) -> tuple[int, int]:

@@ -122,7 +122,7 @@ def _one_sentence(name: str, revision: str | None) -> Iterator[None]:
         ) from error
     except errors.LocalEntryNotFoundError as error:
         raise ModelError(
-            f"there is no local folder {name}, the Hugging Face hub can't be reached, and its cache on this machine "
+            f"there is no local folder {name}, the Hugging Face hub cannot be reached, and its cache on this machine "
             "does not have the model: check the network and HF_HUB_OFFLINE, or give a model folder"
         ) from error
     except Exception as error:  # the HTTP library's errors, too, which differ from one version to the next

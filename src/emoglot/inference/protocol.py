@@ -24,7 +24,7 @@ class Predictor(Protocol):
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The score from which each label is given; infinity for one that is never given."""
+        """The score from which each label is predicted; infinity for one that is never predicted."""
         ...
 
     @overload  # a string is an iterable of strings, too
@@ -49,7 +49,7 @@ class Predictor(Protocol):
 class AsyncPredictor(Protocol):
     """Predicts emotions without blocking: `emoglot.AsyncClient` does.
 
-    The properties of `Predictor` are methods here, because a property can't be awaited.
+    The properties of `Predictor` are methods here, because a property cannot be awaited.
     """
 
     async def labels(self) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ class AsyncPredictor(Protocol):
         ...
 
     async def thresholds(self) -> dict[str, float]:
-        """Return the score from which each label is given; infinity for one that is never given."""
+        """Return the score from which each label is predicted; infinity for one that is never predicted."""
         ...
 
     @overload

@@ -66,7 +66,7 @@ def polars_errors(path: Path) -> Iterator[None]:
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0]
         raise DataError(
-            f"{path} can't be read as a scored file: {reason}; score it again, or check the file"
+            f"{path} cannot be read as a scored file: {reason}; score it again, or check the file"
         ) from error
 
 

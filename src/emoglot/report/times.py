@@ -113,8 +113,8 @@ def as_moment(path: Path, column: str, kind: pl.DataType, sample: pl.Series) -> 
                 return read
     shown = sample[0] if len(sample) else None
     raise DataError(
-        f"column {column!r} of {path} must hold dates or times such as 2026-03-31 or 2026-03-31T14:05:00Z, "
-        f"got {shown!r}: convert it, or give another --time"
+        f"column {column!r} of {path} must contain dates or times such as 2026-03-31 or 2026-03-31T14:05:00Z, "
+        f"got {shown!r}: convert it, or choose another --time"
     )
 
 

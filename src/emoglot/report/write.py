@@ -61,12 +61,12 @@ def write_report(
     """Write the page about a scored file; an existing one is replaced only with `overwrite`."""
     if out.is_dir() or not out.parent.is_dir():
         raise UsageError(
-            f"--out must be a file in a folder that exists, got {out}: make the folder, or give another --out"
+            f"--out must be a file in a folder that exists, got {out}: make the folder, or choose another --out"
         )
     if out.exists() and path.exists() and out.samefile(path):
-        raise UsageError(f"--out must not be the scored file itself, got {out}: give another --out")
+        raise UsageError(f"--out must not be the scored file itself, got {out}: choose another --out")
     if out.exists() and not overwrite:
-        raise UsageError(f"{out} exists already: give --overwrite to replace it, or another --out")
+        raise UsageError(f"{out} already exists: choose another --out, or replace it with --overwrite")
     html, report = make_report(path, options, on_texts=on_texts)
     write_whole(out, html)
     return report

@@ -43,7 +43,7 @@ class Client:
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The score from which each label is given; infinity for one that is never given."""
+        """The score from which each label is predicted; infinity for one that is never predicted."""
         return self._run(self._conversation.thresholds())
 
     @overload  # a string is an iterable of strings, too
@@ -111,7 +111,7 @@ class AsyncClient:
         return await self._run(self._conversation.labels())
 
     async def thresholds(self) -> dict[str, float]:
-        """Return the score from which each label is given; infinity for one that is never given."""
+        """Return the score from which each label is predicted; infinity for one that is never predicted."""
         return await self._run(self._conversation.thresholds())
 
     @overload

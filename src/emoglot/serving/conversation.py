@@ -85,7 +85,7 @@ class Conversation:
         return tuple(label["id"] for label in model["labels"])
 
     def thresholds(self) -> Steps[dict[str, float]]:
-        """Return the score from which each label is given; infinity for one that is never given."""
+        """Return the score from which each label is predicted; infinity for one that is never predicted."""
         model = yield from self._model()
         thresholds = {label["id"]: label["threshold"] for label in model["labels"]}
         return {name: np.inf if value is None else value for name, value in thresholds.items()}
@@ -183,7 +183,7 @@ class Conversation:
                     return outcome
                 wait = _seconds(outcome.retry_after, wait)
             elif isinstance(outcome, Failure) and is_last:
-                raise EmoglotError(f"the service at {self._url} can't be reached: {outcome.error}") from outcome.error
+                raise EmoglotError(f"the service at {self._url} cannot be reached: {outcome.error}") from outcome.error
             yield min(wait, LONGEST_WAIT)
         raise AssertionError("count() has no end")
 
@@ -240,5 +240,5 @@ def _detail(answer: Any) -> str:
 
 
 def _well_formed(text: str) -> str:
-    """Replace half a character, which can't be sent, by one that is not read either."""
+    """Replace half a character, which cannot be sent, by one that is not read either."""
     return _SURROGATE.sub(_UNREAD, text)

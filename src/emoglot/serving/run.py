@@ -73,5 +73,5 @@ def _check_address(host: str, port: int) -> None:
         socket.create_server((host, port), family=family).close()
     except OSError as error:
         raise UsageError(
-            f"the service can't listen on {host}, port {port}: {error.strerror}; give another --host or --port"
+            f"the service cannot listen on {host}, port {port}: {error.strerror}; choose another --host or --port"
         ) from error

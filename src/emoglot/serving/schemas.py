@@ -141,7 +141,7 @@ class Label(BaseModel):
     """A label; `kind` is primary, dyad or other, as on Plutchik's wheel."""
 
     id: str
-    threshold: float | None = Field(description="The score from which it is given; null if it is never given.")
+    threshold: float | None = Field(description="The score from which it is predicted; null if it is never predicted.")
     kind: str
     opposite: str | None = Field(default=None, description="Of a primary emotion.")
     of: list[str] | None = Field(default=None, description="The two primary emotions that a dyad is made of.")

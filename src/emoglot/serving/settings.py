@@ -27,12 +27,12 @@ class Settings(Checked):
     encoder: str = _setting("", "The folder of the model's encoder, if it was moved.")
     host: str = _setting("127.0.0.1", "The address to listen on; 0.0.0.0 accepts other machines.")
     port: int = _setting(8000, "The port to listen on; 0 chooses a free one.", 0, 65535)
-    workers: int = _setting(1, "Processes, each with a model of its own.", 1, 1024)
-    tokens: str = _setting("", "Bearer tokens, comma separated; without any, no token is required.")
-    origins: str = _setting("", "Origins whose pages may send requests (CORS), comma separated.")
+    workers: int = _setting(1, "Number of processes, each with its own copy of the model.", 1, 1024)
+    tokens: str = _setting("", "Accepted bearer tokens, separated by commas; by default, no token is required.")
+    origins: str = _setting("", "Origins whose pages may send requests (CORS), separated by commas.")
     access_log: bool = _setting(False, "Log every request, without its text.")
-    log_texts: bool = _setting(False, "Log the texts of requests, too.")
-    # A tweet has about 30 tokens, so that is some 250 tweets: a tenth of a second of work on two idle cores.
+    log_texts: bool = _setting(False, "Also log the texts of requests.")
+    # About 250 tweets of 30 tokens, which two idle cores score in a tenth of a second.
     batch_tokens: int = _setting(8192, "Maximum number of tokens scored together, estimated from the texts.", 1)
     batch_wait: float = _setting(0.003, "Seconds to wait for more texts while several requests wait.", 0, 1)
     max_texts: int = _setting(1000, "Maximum number of texts in a request.", 1)
@@ -41,18 +41,20 @@ class Settings(Checked):
     max_headers: int = _setting(32 * 2**10, "Maximum size of the headers of a request, in bytes.", 1024)
     max_queue: int = _setting(5000, "Maximum number of waiting texts; beyond it, requests are answered with 503.", 1)
     max_seconds: float = _setting(
-        30.0, "Maximum seconds for receiving a request, and again for answering it.", 0.01, 86_400
+        30.0, "Maximum number of seconds for receiving a request, and for answering it.", 0.01, 86_400
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.tokens.isascii() and self.tokens.isprintable()):  # other characters are not allowed in headers
             raise UsageError("tokens must be ASCII characters on one line, got others: choose another token")
-        if self.tokens and not self.tokens.strip(" ,"):  # perhaps of variables that are not set: nobody would be asked
-            raise UsageError(f"tokens must be separated by commas, got no token in {self.tokens!r}: give one, or none")
+        if self.tokens and not self.tokens.strip(" ,"):  # for example from unset variables: no token would be required
+            raise UsageError(
+                f"tokens must be separated by commas, got no token in {self.tokens!r}: set a token, or leave it empty"
+            )
         if self.max_queue < self.max_texts:
             raise UsageError(
-                f"max_queue must be at least max_texts, or a full request would never fit: "
+                f"max_queue must be at least max_texts, else a full request is never accepted: "
                 f"got {self.max_queue} and {self.max_texts}"
             )
 

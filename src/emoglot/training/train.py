@@ -81,7 +81,7 @@ def train_model(
 def check_folder(folder: Path, *, overwrite: bool) -> None:
     """Raise an error unless the folder is new, or a model that may be replaced."""
     if folder.exists() and not overwrite:
-        raise UsageError(f"{folder} exists already: give another --out, or --overwrite to replace it")
+        raise UsageError(f"{folder} already exists: choose another --out, or replace it with --overwrite")
     check_target(folder)
 
 

@@ -19,7 +19,7 @@ from emoglot.text.language_names import NO_LANGUAGE
 
 SOURCE = "brighter"
 HEADER_START = ("id", "text")
-# A language without a column for an emotion was not annotated for it, so the header decides which labels there are.
+# A language without a column for an emotion was not annotated for it, so the header determines the labels.
 LABELS = ("anger", "disgust", "fear", "joy", "sadness", "surprise")
 LANGUAGES = {
     "afr": "af",
@@ -72,6 +72,6 @@ def read_brighter(
 
     rows, bad_lines = keep_good(path, table.records, parse, skip_bad=skip_bad)
     texts, targets, languages = zip(*rows, strict=True)
-    # Every language has annotators, and so a bias, of its own.
+    # Every language has its own annotators, and therefore its own bias.
     sources = tuple(f"{SOURCE}-{language}" for language in languages)
     return Dataset(texts, np.array(targets, dtype=np.int8), labels, languages, sources, bad_lines)

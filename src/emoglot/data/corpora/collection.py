@@ -40,7 +40,7 @@ def read_collection(
         check_count(fields, len(HEADER))
         text, code, names, part = fields
         if part not in SPLITS:
-            raise MalformedLineError(f"a split is one of {', '.join(SPLITS)}, got {shown(part)}")
+            raise MalformedLineError(f"a split must be one of {', '.join(SPLITS)}, got {shown(part)}")
         chosen = tuple(filter(None, names.split(SEPARATOR)))
         if unasked := [label for label in chosen if label not in labels]:
             raise MalformedLineError(
@@ -49,7 +49,7 @@ def read_collection(
         return text_cell(text, "text"), code or language or NO_LANGUAGE, chosen, part
 
     rows, bad_lines = keep_good(path, lines, parse, skip_bad=skip_bad)
-    # In each of several languages there were other annotators, and so another bias.
+    # Every language has its own annotators, and therefore its own bias.
     is_multilingual = len({code for _, code, _, _ in rows}) > 1
     rows = [row for row in rows if row[3] == split]
     codes = tuple(code for _, code, _, _ in rows)
@@ -68,4 +68,4 @@ def _annotated(index: Path, name: str) -> tuple[str, ...]:
         cells = dict(zip(header, fields, strict=False))
         if cells.get("name") == name:
             return check_names(cells.get("annotated", "").split())
-    raise DataError(f"{index} does not list {name}: add a line that names its labels")
+    raise DataError(f"{index} must list {name}: add a line with its labels")

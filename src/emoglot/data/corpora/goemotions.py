@@ -47,7 +47,7 @@ GOEMOTIONS_LABELS = (
     "surprise",
     "neutral",
 )
-# A choice, not a fact; labels of the same name need no entry, and nothing in GoEmotions speaks of pessimism.
+# This mapping is a choice. Labels of the same name need no entry; no label of GoEmotions corresponds to pessimism.
 GOEMOTIONS_TO_SEMEVAL: Mapping[str, str] = {
     "annoyance": "anger",
     "curiosity": "anticipation",

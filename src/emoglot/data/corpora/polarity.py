@@ -1,4 +1,4 @@
-"""Texts with a word for their sentiment: text, language and label, tab separated, plain or gzip."""
+"""Texts labelled with sentiment: text, language and label, tab separated, plain or gzip."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from emoglot.text.language_names import NO_LANGUAGE
 
 HEADER = ("text", "language", "label")
 LABELS = ("positive", "negative")
-# Any other word, such as an emoji or a number of stars, is not converted.
+# Any other value, such as an emoji or a number of stars, is unknown.
 TARGETS = {"positive": (1, 0), "negative": (0, 1), "neutral": (0, 0)}
 NOT_CONVERTED = (UNKNOWN, UNKNOWN)
 
@@ -28,7 +28,7 @@ def read_polarity(
     lines = numbered_lines(path, reading)
     header = header_of(lines, path)
     if tuple(header.split("\t")) != HEADER:
-        raise DataError(f"the header of a file of sentiment must be {' '.join(HEADER)}, got {shown(header)} in {path}")
+        raise DataError(f"the header of a sentiment file must be {' '.join(HEADER)}, got {shown(header)} in {path}")
 
     def parse(line: str) -> tuple[str, str, tuple[int, int]]:
         fields = line.split("\t")

@@ -30,7 +30,7 @@ def read_xed(
     path: Path, *, skip_bad: bool = False, language: str | None = None, reading: Reading | None = None
 ) -> Dataset:
     """Read an XED file; `language` is for a file whose name does not state it."""
-    # Line by line, not as CSV: where a quote was left open, CSV would join hundreds of foreign lines to one text.
+    # Line by line, not as CSV: after an unclosed quote, CSV would join hundreds of lines to one text.
     lines = [(number, line) for number, line in numbered_lines(path, reading) if (number, line) != (1, HEADER)]
     parse = _neutral_row if NEUTRAL_STEM.fullmatch(path.stem) else _labelled_row
     rows, bad_lines = keep_good(path, lines, parse, skip_bad=skip_bad)
@@ -52,7 +52,7 @@ def _labelled_row(line: str) -> Row:
 
 
 def _neutral_row(line: str) -> Row:
-    """Return the text of a line of number and text; the Finnish file has three more columns, on where it is from."""
+    """Return the text of a line with a number and a text; the Finnish file has three more columns about the source."""
     number, *rest = line.split("\t")
     if not number.isdecimal() or not rest:
         raise MalformedLineError(f"a neutral line must be a number and a text, got {shown(line)}")

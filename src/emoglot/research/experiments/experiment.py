@@ -183,5 +183,5 @@ def _check_rows(experiment: Experiment, path: Path) -> None:
     for training in experiment.trainings():
         training.config()
         if unlike := {name for name, _ in training.settings} & set(MEASURING):
-            raise UsageError(f"{path}: {', '.join(sorted(unlike))} can't be set: all rows must be evaluated alike")
+            raise UsageError(f"{path}: {', '.join(sorted(unlike))} cannot be set: all rows must be evaluated alike")
         _check_languages(training.languages, path)

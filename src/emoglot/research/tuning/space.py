@@ -52,7 +52,7 @@ def _suggest(trial: Trial, name: str, values: BaseDistribution) -> Any:
 
 def _distribution(name: str, entry: Any, base: Config) -> BaseDistribution:
     if name in MEASURING:
-        raise UsageError(f"{name} can't be searched: all trials must be evaluated alike; give it with --set")
+        raise UsageError(f"{name} cannot be searched: all trials must be evaluated alike; give it with --set")
     if isinstance(entry, list) and entry:
         for value in entry:
             base.override({name: value})

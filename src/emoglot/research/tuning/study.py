@@ -130,7 +130,7 @@ def _claim(search: Search, encoder: Encoder) -> optuna.Study:
     study, ours = search.study(), search.identity(encoder)
     theirs = study.user_attrs.get(IDENTITY)
     if theirs is None and study.trials:
-        raise UsageError(f"the study {search.name!r} was not created by emoglot: give another --study")
+        raise UsageError(f"the study {search.name!r} was not created by emoglot: choose another --study")
     if theirs is None:
         study.set_user_attr(IDENTITY, ours)
         return study
@@ -206,7 +206,7 @@ def _open_storage(name: str) -> BaseStorage:
             heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(),
         )
     except Exception as error:  # of SQLAlchemy or of the database driver
-        raise UsageError(f"the storage can't be opened: {error}") from error
+        raise UsageError(f"the storage cannot be opened: {error}") from error
 
 
 @contextmanager
