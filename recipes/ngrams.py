@@ -24,7 +24,7 @@ from emoglot.labels import UNKNOWN
 from emoglot.text.normalise import normalise_text
 from emoglot.training.calibration import fit_scaling
 from emoglot.training.ngrams import fit_wide, match_spread
-from emoglot.training.parts import split_rows
+from emoglot.training.parts import split_held_out
 from emoglot.training.to_onnx import compile_head
 
 RECIPE = Path(__file__).with_suffix(".toml")
@@ -65,7 +65,7 @@ def main(folder: Path, data: Path, out: Path) -> None:
         "output.bias": state.weights["output.bias"] * line.slope + line.shift,
     }
     scores = sigmoid(joined * line.slope + line.shift)[:, : len(state.labels)]
-    measured, choosing = split_rows(held_out, config.training.thresholding_fraction, config.training)
+    measured, choosing = split_held_out(held_out, config.training)
     targets = held_out.with_labels(state.labels).targets
     thresholds = choose_thresholds(scores[choosing], targets[choosing])
     # A row may be annotated with sentiment alone.

@@ -11,7 +11,7 @@ import torch
 
 import emoglot
 from emoglot import DataError, TrainingError, UsageError
-from emoglot.config import HeadConfig
+from emoglot.config import Config, HeadConfig
 from emoglot.data.dataset import Dataset, concatenate
 from emoglot.encoders.features import FeatureCache, extract_features
 from emoglot.encoders.registry import load_encoder
@@ -23,7 +23,7 @@ from emoglot.text.limit import READ_CHARACTERS
 from emoglot.training.fit import fit_parts
 from emoglot.training.head import INITIAL_STATE_SPREAD, make_head
 from emoglot.training.ngrams import fit_wide, match_spread
-from emoglot.training.parts import Parts, prepare
+from emoglot.training.parts import LARGEST_SHARE, Parts, prepare, split_held_out
 from emoglot.training.to_onnx import compile_head
 from tests.conftest import LABELS, QUICK, make_dataset, train
 from tests.training.heads import train_head
@@ -49,7 +49,16 @@ def test_the_parts_share_no_text_and_lose_none(parts):
     assert not texts[1] & texts[2]
     assert texts[0] == set(make_dataset(4).texts)
     assert texts[1] | texts[2] == set(_renamed(make_dataset(3)).texts)
-    assert len(parts.thresholding.data) == round(0.3 * 48)
+    assert len(parts.thresholding.data) == round(LARGEST_SHARE * 48)
+
+
+@pytest.mark.parametrize(("rows", "choosing"), [(1000, 300), (400, 120), (200, 100), (50, 30)])
+def test_few_held_out_rows_choose_thresholds_first(rows: int, choosing: int):
+    targets = (np.arange(rows)[:, None] % [2, 3] == 0).astype(np.int8)
+    data = Dataset(tuple(map(str, range(rows))), targets, ("joy", "fear"), ("en",) * rows, ("ours",) * rows)
+    stopping, thresholding = split_held_out(data, Config().training)
+    assert sorted([*stopping, *thresholding]) == list(range(rows))
+    assert len(thresholding) == pytest.approx(choosing, abs=1)
 
 
 def test_as_much_of_a_text_is_learnt_as_is_read_in_prediction(tmp_path):

@@ -29,7 +29,7 @@ from emoglot.text.normalise import NORMALISATION_VERSION, normalise_text
 from emoglot.training.fit import fit_parts
 from emoglot.training.loop import Epoch
 from emoglot.training.part import Part
-from emoglot.training.parts import Parts, prepare, split_rows
+from emoglot.training.parts import Parts, prepare, split_held_out
 
 FORMAT_VERSION = 2
 USUAL_CUT = 0.5
@@ -117,7 +117,7 @@ class Bench:
 def measured_rows(corpus: Corpus, seed: int) -> NDArray[np.int64]:
     """Return the validation rows that evaluate the cells of a seed."""
     settings = Config().override({"training.seed": seed}).training
-    stopping, _ = split_rows(corpus.validation, settings.thresholding_fraction, settings)
+    stopping, _ = split_held_out(corpus.validation, settings)
     return stopping
 
 
