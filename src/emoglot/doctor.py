@@ -24,7 +24,8 @@ from emoglot.errors import EmoglotError
 from emoglot.model import load
 
 DISTRIBUTION = "emoglot"
-OK, FAILED = "ok", "failed"
+DEVELOPMENT = ("dev", "docs")  # extras of those who work on emoglot itself
+OK, NOTE, FAILED = "ok", "note", "failed"  # a note limits what can be installed, not what is here
 # What the core needs, and what most reports are about.
 PACKAGES = ("numpy", "onnxruntime", "tokenizers", "safetensors", "typer", "rich")
 LARGE_PACKAGES = ("torch", "transformers", "scikit-learn", "onnx", "pyarrow", "polars", "fastapi", "ray", "optuna")
@@ -63,8 +64,8 @@ def examine(model: Path | None = None) -> list[Finding]:
 
 
 def is_healthy(findings: list[Finding]) -> bool:
-    """Return whether everything is as it should be."""
-    return all(finding.status == OK for finding in findings)
+    """Return whether everything that is installed works."""
+    return all(finding.status != FAILED for finding in findings)
 
 
 def _timed(name: str, examination: Examination) -> Iterator[Finding]:
@@ -99,7 +100,7 @@ def _packages() -> Iterator[Finding]:
 
 def _extras() -> Iterator[Finding]:
     """Yield which extras can be used; one that is missing is no fault."""
-    extras = required_by_extra()
+    extras = {extra: names for extra, names in required_by_extra().items() if extra not in DEVELOPMENT}
     missing = {extra: [name for name in names if _version_of(name) is None] for extra, names in extras.items()}
     present = [extra for extra, names in missing.items() if not names]
     yield Finding("extras present", ", ".join(present) or "none")
@@ -146,10 +147,15 @@ def _caches() -> Iterator[Finding]:
     existing = next(folder for folder in (root, *root.parents) if folder.exists())
     free = shutil.disk_usage(existing).free / 1e6
     if not os.access(existing, os.W_OK):
-        yield Finding("cache", f"{existing} is read-only", FAILED, f"set {store.CACHE_VARIABLE} to a folder of yours")
+        yield Finding(
+            "cache",
+            f"{existing} is read-only",
+            NOTE,
+            f"to install encoders or to train, set {store.CACHE_VARIABLE} to a folder of yours",
+        )
     elif free < LEAST_FREE_MEGABYTES:
-        advice = f"free some space, or set {store.CACHE_VARIABLE} to a folder on another disk"
-        yield Finding("cache", f"{free:,.0f} MB free in {existing}", FAILED, advice)
+        advice = f"to install encoders, free some space or set {store.CACHE_VARIABLE} to a folder on another disk"
+        yield Finding("cache", f"{free:,.0f} MB free in {existing}", NOTE, advice)
     else:
         yield Finding("cache", f"{free:,.0f} MB free")
 

@@ -77,11 +77,22 @@ def test_a_package_of_the_core_that_is_missing(monkeypatch: pytest.MonkeyPatch) 
     assert "pip install" in missing[0].advice
 
 
-def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, cache: Path, model_folder: Path) -> None:
+def test_a_full_or_read_only_disk_is_a_note_as_predictions_work(
+    monkeypatch: pytest.MonkeyPatch, cache: Path, model_folder: Path
+) -> None:
+    def notes() -> list[doctor.Finding]:
+        findings = doctor.examine(model_folder)
+        assert doctor.is_healthy(findings)
+        return [finding for finding in findings if finding.status == doctor.NOTE]
+
+    assert notes() == []
     monkeypatch.setattr(doctor, "LEAST_FREE_MEGABYTES", 1e12)
-    (finding,) = [finding for finding in doctor.examine(model_folder) if finding.status == doctor.FAILED]
+    (finding,) = notes()
     assert "MB free" in finding.found
     assert "EMOGLOT_CACHE" in finding.advice
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    (finding,) = notes()
+    assert "is read-only" in finding.found
 
 
 def test_extras_include_those_of_extras_that_they_name(monkeypatch: pytest.MonkeyPatch) -> None:

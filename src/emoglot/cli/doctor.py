@@ -21,7 +21,7 @@ def doctor(model: options.ModelFolder = None, as_json: options.AsJson = False) -
     Lists versions, extras, encoders, caches, threads, telemetry and a test prediction, with the time of each check.
     Nothing is sent anywhere. The exit code is 0 if everything works, else 1.
     """
-    from emoglot.doctor import FAILED, examine, is_healthy
+    from emoglot.doctor import OK, examine, is_healthy
 
     with spinner("examining"):
         findings = examine(model)
@@ -32,7 +32,7 @@ def doctor(model: options.ModelFolder = None, as_json: options.AsJson = False) -
     else:
         _print_table(findings)
         for finding in findings:
-            if finding.status == FAILED:
+            if finding.status != OK:
                 note(f"{finding.name}: {finding.found}" + (f"\n  {finding.advice}" if finding.advice else ""))
         note("everything works" if healthy else "something is broken: see above")
     if not healthy:

@@ -62,8 +62,8 @@ def _resolve(name: str) -> str:
     code = _by_name().get(_key(language)) or _by_code(language.strip().replace("_", "-"))
     if code is None or (mark and not domain):
         raise UsageError(
-            f"a language is a code or a name, such as 'de', 'deu' or 'German', got {name!r}{_suggestion(language)}; "
-            "'emoglot languages' lists those that were measured"
+            f"a language is an ISO code, such as 'de' or 'deu', or a name that 'emoglot languages' lists, such as "
+            f"'German', got {name!r}{_suggestion(language) or ': use its code, or any'}"
         )
     return f"{code}{mark}{domain}"
 
