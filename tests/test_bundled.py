@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -69,6 +70,20 @@ def test_plain_sentences_get_the_labels_any_reader_would_give(
     for kind, answers in right.items():
         record_property("listing", f"plain sentences, {kind}: {sum(answers)} of {len(answers)} right")
     assert all(sum(answers) >= LEAST_RIGHT[kind] * len(answers) for kind, answers in right.items())
+
+
+def test_the_documentation_says_how_often_the_model_follows_the_definitions(model: Model):
+    page = (HERE.parent / "docs/emotions.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.count("<br>") == 4]
+    assert [row[0] for row in rows] == list(SEMEVAL_LABELS)
+    given, withheld = 0, 0
+    for label, _, carrying, near_misses in rows:
+        given += sum(label in found.labels for found in model.predict(carrying.split("<br>")))
+        withheld += sum(label not in found.labels for found in model.predict(near_misses.split("<br>")))
+    stated = re.search(r"to (\d+) of the 33 texts .* from (\d+) of the 33 near misses", page.replace("\n", " "))
+    assert stated is not None
+    # Processors round differently, which may tip one text.
+    assert (given, withheld) == (pytest.approx(int(stated[1]), abs=1), pytest.approx(int(stated[2]), abs=1))
 
 
 def test_it_reads_every_script_and_finds_the_emotion_in_most(model: Model):
