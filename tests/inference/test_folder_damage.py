@@ -173,10 +173,10 @@ def test_a_file_of_absurd_size_is_not_read(folder: Path) -> None:
     with (folder / "weights.safetensors").open("wb") as file:
         file.truncate(size)
     edit(folder, lambda description: description["files"]["weights.safetensors"].update(bytes=size))
-    check_refused(folder, f"may have {MAX_FILE_BYTES} bytes")
+    check_refused(folder, f"may have at most {MAX_FILE_BYTES} bytes")
     with (folder / "model.json").open("ab") as file:
         file.truncate(MAX_DESCRIPTION_BYTES + 1)
-    check_refused(folder, f"may have {MAX_DESCRIPTION_BYTES} bytes")
+    check_refused(folder, f"may have at most {MAX_DESCRIPTION_BYTES} bytes")
 
 
 @pytest.mark.parametrize("shape", [[2**40], [2**62, 2**62], [-1]])

@@ -139,7 +139,7 @@ def _is_finite(array: NDArray[Any]) -> bool:
 def check_labels(labels: Sequence[str]) -> tuple[str, ...]:
     """Return the labels; refuse more than a model can have before they are compared with each other."""
     if len(labels) > MAX_LABELS:
-        raise ModelError(f"a model may have {MAX_LABELS} labels, got {len(labels)}: train it on fewer")
+        raise ModelError(f"a model may have at most {MAX_LABELS} labels, got {len(labels)}: train it on fewer")
     return check_names(labels)
 
 

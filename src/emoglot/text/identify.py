@@ -138,7 +138,9 @@ def read_identifier(path: Path) -> Identifier:
             tensors = {name: file.get_tensor(name) for name in ("checks", "vectors", "weight", "bias")}
             return Identifier(classes=tuple(file.metadata()["classes"].split()), **tensors)
     except (OSError, KeyError, SafetensorError) as error:
-        raise ModelError(f"{path} must contain the weights of the language identifier, got: {error}; reinstall") from error
+        raise ModelError(
+            f"{path} must contain the weights of the language identifier, got: {error}; reinstall"
+        ) from error
 
 
 def save_identifier(model: Identifier, path: Path) -> None:
