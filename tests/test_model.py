@@ -259,10 +259,10 @@ def test_the_words_are_found_where_they_stand(trained):
         (np.zeros((16, 11)), TEXTS, TrainingError, "no training row has any label"),
         (np.full((16, 11), np.nan), TEXTS, DataError, "at least 2 different texts"),
         ([{"joy"}], TEXTS, DataError, "16 texts and 1 rows"),
-        (np.full((16, 11), "joy"), TEXTS, DataError, "holds numbers"),
+        (np.full((16, 11), "joy"), TEXTS, DataError, "must contain numbers"),
         ([[0, 1], [1]] * 8, TEXTS, DataError, "the names of its 2 columns"),
-        (None, TEXTS, DataError, "one set of names for each text, got None"),
-        ("joy", TEXTS, DataError, "one set of names for each text, got 'joy'"),
+        (None, TEXTS, DataError, "one set of names per text, got None"),
+        ("joy", TEXTS, DataError, "one set of names per text, got 'joy'"),
         (NAMES, None, DataError, "a list of strings, got NoneType"),
         (np.zeros((16, 3)), TEXTS, DataError, "the names of its 3 columns"),
         ([{"joy"}] * 10, [" " * count for count in range(10)], TrainingError, "no training text has a token"),
@@ -289,7 +289,7 @@ def test_a_validation_set_is_a_pair(validation):
 def test_a_config_is_a_config():
     with pytest.raises(UsageError, match=r"config must be an emoglot.Config, got \{\}"):
         EmotionClassifier("tiny", config={}).fit(TEXTS, NAMES)
-    with pytest.raises(DataError, match="a label set is a list of names, got the string 'joy'"):
+    with pytest.raises(DataError, match="a label set must be a list of names, got the string 'joy'"):
         EmotionClassifier("tiny", labels="joy").fit(TEXTS, NAMES)
 
 

@@ -48,7 +48,7 @@ def test_a_layer_that_is_not_there(xlmr_folder: Path) -> None:
 
 def test_a_folder_that_is_no_encoder(tmp_path: Path) -> None:
     with pytest.raises(
-        EncoderError, match=r"neither encoder.json \(made by `emoglot encoders export`\) nor config.json"
+        EncoderError, match=r"neither encoder.json \(written by `emoglot encoders export`\) nor config.json"
     ):
         load_encoder(str(tmp_path))
 
