@@ -206,7 +206,7 @@ def test_languages_are_stored_by_the_codes_that_predict_looks_up(trained, data):
 
 @pytest.mark.parametrize("language", [5, {"en"}, {"en": 1}])
 def test_what_is_no_language_is_refused(trained, language):
-    with pytest.raises(DataError, match="language is a code or name"):
+    with pytest.raises(DataError, match="language must be a code or name"):
         trained.predict(["a"], language)
 
 

@@ -104,7 +104,9 @@ def test_devices() -> None:
     assert find_device("cpu") == torch.device("cpu")
     assert find_device("auto").type in ("cpu", "cuda")
     for name in ("toaster", "cuda:99", "meta", ""):
-        with pytest.raises(UsageError, match="a device is auto, cpu, or one that torch has here, got"):
+        with pytest.raises(
+            UsageError, match="a device must be auto, cpu or another device that torch supports here, got"
+        ):
             find_device(name)
 
 
