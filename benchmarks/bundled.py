@@ -1,8 +1,8 @@
-"""What the model in the package costs: size, speed, memory; and whether its scores are chances.
+"""Measures size, speed, memory and calibration of the model in the package.
 
     python -m benchmarks.bundled --data DIR [--model FOLDER] [--plot docs/reliability.png]
 
-DIR holds the data that benchmarks.quality reads; the plot is of the same rows as its calibration error.
+DIR contains the data of benchmarks.quality; the plot uses the same rows as its calibration error.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def speed(model: Model, texts: tuple[str, ...]) -> None:
         subprocess.run([sys.executable, "-m", "emoglot", "predict", "Que sorpresa"], check=True, capture_output=True)
         cold.append(time.perf_counter() - began)
     print(f"from process start to the first answer: {np.median(cold):.2f} s")
-    # Not by getrusage, whose peak a child has from its parent.
+    # Not by getrusage, since a child inherits the peak of its parent.
     program = (
         "import sys, emoglot; emoglot.load().predict(sys.stdin.read().splitlines()); "
         "print(open('/proc/self/status').read().partition('VmHWM:')[2].split()[0])"

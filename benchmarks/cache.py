@@ -1,9 +1,9 @@
-"""Reading token vectors back: ours, against HDF5 with one dataset per text, as the authors keep them.
+"""Compares reading token vectors from the cache with HDF5 with one dataset per text, as in the authors' code.
 
     python -m benchmarks.cache      # needs h5py
 
-Every text's vectors are read once, in shuffled batches of 32, padded as a training step wants them. Both files are in
-the system's memory after the first pass, so that this is about formats and not about the disk.
+The vectors of each text are read once, in shuffled batches of 32, padded as for training. Both files are in the page
+cache after the first pass, so that formats are compared and not disks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read_hdf5(path: Path) -> None:
 
 
 def seconds(run: Callable[[], None]) -> float:
-    run()  # into the system's memory
+    run()  # into the page cache
     began = time.perf_counter()
     run()
     return time.perf_counter() - began

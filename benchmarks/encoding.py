@@ -1,8 +1,8 @@
-"""Encoding with and without sorting by length: the same texts, network and token budget.
+"""Compares encoding with and without sorting by length, with the same texts, network and token budget.
 
     python -m benchmarks.encoding
 
-The network is an XLM-R of six layers of 384 with random weights, which have the speed of real ones.
+The network is an XLM-R of six layers of 384 with random weights, which are as fast as trained ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TEXTS = 1_500
 
 
 def make_texts() -> list[str]:
-    """Random words; lengths spread like those of posts: most short, a few long."""
+    """Return texts of random words, with lengths like those of posts: most short, a few long."""
     random = np.random.default_rng(0)
     words = ["".join(random.choice(list("aeioulnrst"), size)) for size in random.integers(2, 9, 500)]
     lengths = np.clip(random.lognormal(2.7, 0.7, TEXTS).astype(int), 1, 120)
@@ -29,7 +29,7 @@ def make_texts() -> list[str]:
 
 
 def file_order(encoder: HubEncoder, texts: list[str]) -> None:
-    """Cut batches in the order of the file, each within the same budget of padded tokens."""
+    """Yield batches in the order of the file, each within the same budget of padded tokens."""
     batch: list[str] = []
     longest = 0
     for text, length in zip(texts, encoder.count_tokens(texts), strict=True):

@@ -1,9 +1,9 @@
-"""Does `emoglot score` stay small? Resident memory and time for one, two and four million rows.
+"""Measures memory and time of `emoglot score` for one, two and four million rows.
 
     python -m benchmarks.files --out build/files [--millions 1 2 4]
 
-The rows repeat a few hundred sentences, which are scored once in a window, so that the run is about rows, not about the
-model. Prints the peak of each run and what ten million rows would take at that slope.
+The rows repeat a few hundred sentences, which are scored once per window, so that the result depends on the rows, not
+on the model. Prints the peak of each run and an estimate for ten million rows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def generate(path: Path, rows: int) -> None:
 
 
 def peak(command: list[str]) -> tuple[float, float]:
-    """Run a command; give its peak of resident memory in MB and its seconds."""
+    """Run a command; return its peak resident memory in MB and its seconds."""
     began = time.perf_counter()
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

@@ -1,10 +1,10 @@
-"""Fine-tuning and predicting with `e5-small`, against the transformers library with the same network and batches.
+"""Compares fine-tuning and prediction with `e5-small` with the transformers library, for the same network and batches.
 
     python -m benchmarks.finetune --data DIR [--steps 40] [--texts 1000]
 
-DIR holds `semeval2018-ec`; `e5-small` must be installed (`emoglot encoders install e5-small`), and accelerate, which
-`transformers.Trainer` needs. Each way has a process of its own with all cores, one after another, and reads the same
-tweets: in training the first batches of 32 of one seed, in prediction tweets of the dev files in their order.
+DIR contains `semeval2018-ec`. Install `e5-small` (`emoglot encoders install e5-small`) and accelerate, which
+`transformers.Trainer` needs. Each method runs in its own process with all cores, one after another, on the same tweets:
+in training the first batches of 32 of one seed, in prediction tweets of the dev files in order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def tweets(data: Path, part: str) -> Any:
 
 
 def our_steps(data: Path, steps: int, root: Path) -> float:
-    """Seconds of a step of `emoglot train --fine-tune`."""
+    """Return the seconds per step of `emoglot train --fine-tune`."""
     import torch
 
     from emoglot.config import Config
@@ -56,7 +56,7 @@ def our_steps(data: Path, steps: int, root: Path) -> float:
 
 
 class EnoughError(Exception):
-    """Ends a training after so many steps."""
+    """Ends a training after a number of steps."""
 
 
 def timed_steps(run: Callable[[Callable[[], None]], Any], steps: int) -> float:
@@ -74,7 +74,7 @@ def timed_steps(run: Callable[[Callable[[], None]], Any], steps: int) -> float:
 
 
 def trainer_steps(*, train_embeddings: bool) -> Callable[[Path, int, Path], float]:
-    """Seconds of a step of `transformers.Trainer` with its defaults, with or without the table of token vectors."""
+    """Return the seconds per step of `transformers.Trainer`, with or without training the token embeddings."""
 
     def measure(data: Path, steps: int, root: Path) -> float:
         import torch
@@ -138,7 +138,7 @@ def trainer_steps(*, train_embeddings: bool) -> Callable[[Path, int, Path], floa
 
 
 def our_answers(texts: list[str], root: Path) -> Callable[[], Any]:
-    """A fine-tuned model in int8."""
+    """Return a function that predicts with a fine-tuned model in int8."""
     import emoglot
 
     model = emoglot.load(root / MODEL)
@@ -146,7 +146,7 @@ def our_answers(texts: list[str], root: Path) -> Callable[[], Any]:
 
 
 def pipeline_answers(batch: int) -> Callable[[list[str], Path], Callable[[], Any]]:
-    """A transformers pipeline with the same network."""
+    """Return a method that predicts with a transformers pipeline of the same network."""
 
     def prepare(texts: list[str], root: Path) -> Callable[[], Any]:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer, TextClassificationPipeline
@@ -174,7 +174,7 @@ PREDICTION: dict[str, Callable[[list[str], Path], Callable[[], Any]]] = {
 
 
 def make_model(root: Path, data: Path) -> None:
-    """Fine-tune for a moment: speed needs weights, not good ones."""
+    """Fine-tune for a few steps; speed does not depend on the quality of weights."""
 
     rows = tweets(data, "dev").select(np.arange(0, 2000, 16))
     from emoglot.config import Config
@@ -185,7 +185,7 @@ def make_model(root: Path, data: Path) -> None:
 
 
 def measure(way: str, data: Path, steps: int, root: Path) -> None:
-    """In a process of its own: print one number."""
+    """Print one number; runs in its own process."""
     if way in TRAINING:
         print(TRAINING[way](data, steps, root))
         return

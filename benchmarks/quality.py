@@ -1,10 +1,10 @@
-"""Measures what the model in the package is aimed at, in one table.
+"""Measures the quality of the model in the package, in one table.
 
     python -m benchmarks.quality --data DIR [--model FOLDER] [--json FILE]
 
-Rows that choose a threshold are never measured: each group of rows (a language of E-c or BRIGHTER, a dataset) is cut in
-two, and either half is measured with thresholds that the other half, or for "any text" all rows but the group's own,
-chose. Scores are computed once.
+Rows that choose a threshold are never measured with it: each group of rows (a language of E-c or BRIGHTER, or a
+dataset) is split in two, and each half is measured with thresholds chosen on the other half or, for "any text", on all
+other groups. Scores are computed once.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def read_groups(found: Scores, data: Path) -> tuple[list[Group], list[Group], li
     tweets = found.read("ec", sorted((data / "semeval2018-ec").glob("*dev.txt")), None)
     brighter = found.read("brighter", sorted((data / "brighter/dev").glob("*.csv")), None)
     collection = found.read("", sorted((data / "labelled").glob("*.tsv.gz")), "collection-dev")
-    # Where annotators chose one label, those not chosen may be right all the same: such rows choose no thresholds.
+    # If annotators chose only one label, others may be right as well: such rows choose no thresholds.
     kinds = {row["name"]: row["kind"] for row in table(data / "labelled/INDEX.tsv")}
     multi = [group for group in collection if kinds[group.name.partition("-")[0]] == "multi"]
     return tweets, brighter, collection, [*tweets, *brighter, *multi]
@@ -83,19 +83,19 @@ class Group:
         self.labels = [index for index in range(len(SEMEVAL_LABELS)) if 1 in self.targets[:, index]]
 
     def halves(self) -> Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Give rows that choose thresholds and rows that are measured, twice."""
+        """Yield rows that choose thresholds and rows that are measured, twice."""
         first, second = stratified_split(self.targets, 0.5, 0)
         return (first, second), (second, first)
 
     def figures(self, thresholds: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Give macro-F1, micro-F1 and Jaccard over the labels that were asked for."""
+        """Return macro-F1, micro-F1 and Jaccard over the annotated labels."""
         chosen = apply_thresholds(self.scores[rows], thresholds)[:, self.labels]
         found = evaluate(self.targets[rows][:, self.labels], chosen, [SEMEVAL_LABELS[index] for index in self.labels])
         return 100 * np.array([found.macro_f1, found.micro_f1, found.jaccard])
 
 
 class Scores:
-    """A model, and what it says of the eleven emotions."""
+    """A model, and its scores for the eleven emotions."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -122,14 +122,14 @@ class Scores:
 
 
 def measure_own(title: str, groups: Sequence[Group]) -> Iterable[tuple[str, object]]:
-    """Measure each group with thresholds of its own."""
+    """Measure each group with its own thresholds."""
     for group in groups:
         figures = [group.figures(choose(group, chooses), measured) for chooses, measured in group.halves()]
         yield f"{title} {group.name}", rounded(np.mean(figures, axis=0))
 
 
 def measure_means(title: str, groups: Sequence[Group], pooled: Sequence[Group]) -> Iterable[tuple[str, object]]:
-    """Measure the mean macro-F1 of groups with thresholds of their own, and with those for any text."""
+    """Measure the mean macro-F1 of groups with their own thresholds, and with those for any text."""
     own, anyhow = {}, {}
     for group in groups:
         others = given_thresholds([other for other in pooled if other is not group])
@@ -142,7 +142,7 @@ def measure_means(title: str, groups: Sequence[Group], pooled: Sequence[Group]) 
 
 
 def choose(group: Group, rows: NDArray[np.intp], otherwise: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Choose thresholds on some rows; a label of fewer than five keeps another's."""
+    """Choose thresholds on some rows; a label with fewer than five positives gets that of `otherwise`, if given."""
     found = steady_thresholds(group.scores[rows], group.targets[rows], np.ones(len(rows), np.int64))
     if otherwise is None:
         return found
@@ -170,7 +170,7 @@ def measure_calibration(groups: Sequence[Group]) -> Iterable[tuple[str, object]]
 
 
 def measure_sentences(found: Scores, thresholds: NDArray[np.float64]) -> Iterable[tuple[str, object]]:
-    """Measure the plain sentences as the tests do, and list what is wrong."""
+    """Measure the plain sentences like the tests, and list the errors."""
     rows = table(TESTS / "plain_sentences.tsv")
     chosen = apply_thresholds(found.of([row["text"] for row in rows]), thresholds)
     right: dict[str, list[bool]] = {}

@@ -1,9 +1,9 @@
-"""`emoglot report` on made-up files of growing length: seconds, and the most memory it takes.
+"""Measures time and peak memory of `emoglot report` on generated files of increasing length.
 
     python -m benchmarks.report [--rows 500000 2000000] [--format parquet]
 
-Each file is reported on in a process of its own, with --time, --group and texts. Rows are written in windows, as by
-`emoglot score`; words follow Zipf's law over 200,000 words, so that most of them are rare, as in real text.
+Each report is made in its own process, with --time, --group and texts. Rows are written in windows, like those of
+`emoglot score`. Words follow Zipf's law over 200,000 words, so that most of them are rare, as in real text.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def spell(number: int) -> str:
 
 
 def window(rows: int, first: int, rng: np.random.Generator, words: np.ndarray) -> pa.Table:
-    """Make rows: a text, when and where it was written, its labels and scores."""
+    """Return rows with a text, its time and source, its labels and scores."""
     ranks = np.minimum(rng.zipf(1.3, size=(rows, LONGEST)), WORDS) - 1
     lengths = rng.integers(3, LONGEST, size=rows)
     scores = (rng.random((rows, len(SEMEVAL_LABELS))) ** 4).astype(np.float32)

@@ -1,9 +1,9 @@
-"""`emoglot score` from Parquet to Parquet against its parts, each measured alone.
+"""Compares `emoglot score` from Parquet to Parquet with its parts, each measured separately.
 
     python -m benchmarks.score --data DIR [--rows 20000]
 
-DIR holds `semeval2018-ec` and `brighter`: their texts, each once, are the rows. One process with all cores. The time to
-load the model is measured, too, and taken off.
+DIR contains `semeval2018-ec` and `brighter`, whose texts, without duplicates, are the rows. One process uses all cores.
+The time to load the model is measured as well, and subtracted.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from emoglot.text.normalise import normalise_text
 FORMAT = Format(PARQUET, None)
 COLUMNS = InputColumns("text", "id")
 REPEATS = 3
-TOKENISED = 512  # texts in a call, which is about what the model gives its tokenizer
+TOKENISED = 512  # texts per call of the tokenizer, about as in prediction
 
 
 def timed(run: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the time of a run, the best of some, and its result."""
+    """Return the best time of several runs, and the result."""
     found = []
     for _ in range(REPEATS):
         began = time.perf_counter()

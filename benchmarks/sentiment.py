@@ -1,11 +1,11 @@
-"""Measures sentiment on the dev rows of datasets with polarity, beside what a user might take instead.
+"""Measures sentiment on the dev rows of datasets with polarity, compared with alternatives.
 
     pip install vaderSentiment
     python -m benchmarks.sentiment --data DIR [--model FOLDER]
 
-Macro-F1 over positive, negative and, where the annotators could choose it, neutral; "mixed" counts as neutral. Beside
-it a logistic regression on word and character n-grams, trained on the dataset's own training rows, of which the model
-saw at most 500 in each language; and VADER, which is made for English.
+Macro-F1 over positive, negative and, if annotators could choose it, neutral; "mixed" counts as neutral. The
+alternatives are a logistic regression on word and character n-grams, trained on the training rows of the dataset, of
+which the model saw at most 500 per language, and VADER, which is made for English.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def main() -> None:
     for source in np.unique(sources):
         data = sample(dev.select(np.flatnonzero(sources == source)), ROWS)
         own = sample(training.select(np.flatnonzero(training_sources == source)), TRAINING_ROWS)
-        if min(len(data), len(own)) < LEAST_ROWS:  # some languages have dev rows alone
+        if min(len(data), len(own)) < LEAST_ROWS:  # some languages have only dev rows
             continue
         truth = classes_of(data)
 

@@ -1,11 +1,11 @@
-"""The service under load, beside the obvious alternative: a FastAPI endpoint that calls `predict` for each request.
+"""Measures the service under load, compared with a FastAPI endpoint that calls `predict` for each request.
 
     python -m benchmarks.serve [--seconds 10] [--requests 100000] [--only load|heavy|memory]
 
 load: clients on the same machine send one sentence at a time over connections that stay open, and wait for the answer.
 heavy: one light client is measured alone, then beside clients that send the heaviest requests allowed.
 memory: the resident memory of the service over many mixed requests: single texts, batches, explanations, errors and
-clients that leave. Both servers have the model in the package and uvicorn.
+clients that disconnect. Both servers use the model in the package and uvicorn.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SENTENCES = (
 )
 
 TWEETS = [f"{sentence} {number}" for number in range(125) for sentence in SENTENCES]
-# By name: how many clients send it, and what. Each is allowed by the default limits.
+# By name: the number of clients, and their request. All are within the default limits.
 HEAVY: dict[str, tuple[int, dict[str, Any]]] = {
     "80 texts of 100,000 characters, '1-' repeated": (1, {"texts": ["1-" * 50_000] * 80}),
     "80 texts of 100,000 characters, English": (1, {"texts": [(SENTENCES[0] + ". ") * 1666] * 80}),
@@ -67,7 +67,7 @@ uvicorn.run(app, port=PORT, log_level="warning", access_log=False)
 
 @dataclass(frozen=True)
 class Call:
-    """A request, and the status of its answer; None for a client that leaves without one."""
+    """A request, and the status of its answer; None for a client that disconnects before it."""
 
     request: bytes
     status: bytes | None = b"200"
@@ -98,7 +98,7 @@ MIXED = [
 
 @dataclass
 class Load:
-    """What some clients sent, their latencies, and how many answers were not what they should be."""
+    """The requests of some clients, their latencies, and the number of wrong answers."""
 
     seconds: float = 0.0
     latencies: list[float] = field(default_factory=list)
@@ -137,7 +137,7 @@ def free_port() -> int:
 
 
 async def run_client(port: int, calls: Sequence[Call], until: float, limit: int, load: Load) -> None:
-    """Send requests over one connection; this client does as little as it can, for the server's sake."""
+    """Send requests over one connection, with as little work as possible, since the server runs on the same machine."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**26)
     for number in range(limit):
         if time.perf_counter() >= until:
@@ -173,11 +173,11 @@ async def run_clients(
 
 
 async def run_beside(port: int, clients: int, question: dict[str, Any], seconds: float) -> tuple[Load, Load]:
-    """Return what a light client measures beside heavy ones, and what they do."""
+    """Return the load of a light client beside heavy ones, and that of the heavy ones."""
     heavy = Load()
     calls = [Call.of(question)]
     crowd = [asyncio.create_task(run_client(port, calls, float("inf"), sys.maxsize, heavy)) for _ in range(clients)]
-    await asyncio.sleep(1)  # by then they are being worked on
+    await asyncio.sleep(1)  # until the heavy requests are being scored
     light = await run_clients(port, 1, seconds)
     for task in crowd:
         task.cancel()
@@ -222,7 +222,7 @@ def measure_load(seconds: float) -> None:
 
 
 def measure_heavy(seconds: float) -> None:
-    """Print what a light client waits beside heavy ones, and the memory it took; a new server for each."""
+    """Print the latency of a light client beside heavy ones, and the peak memory; each with a new server."""
     print("| beside | texts/s | p50 ms | p95 ms | p99 ms | failed | p99 to idle | highest MB | heavy ones failed |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name, (clients, question) in HEAVY.items():
@@ -236,7 +236,7 @@ def measure_heavy(seconds: float) -> None:
 
 
 def measure_memory(requests: int) -> None:
-    """Print what is resident after every tenth of the requests."""
+    """Print the resident memory after every tenth of the requests."""
     with our_server() as (port, process):
         sizes = [resident(process)]
         limit = max(1, requests // 10 // CLIENTS[-1])

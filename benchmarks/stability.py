@@ -2,8 +2,8 @@
 
     python -m benchmarks.stability [--model FOLDER]
 
-The texts are our own: 40 groups of six translations. A flip is a label that is given to one text and not to the other,
-counted per label (of eleven) and per text (any label).
+The texts are 40 groups of six translations, written for this benchmark. A flip is a label that is predicted for one
+text and not for the other, counted per label (of eleven) and per text (any label).
 """
 
 from __future__ import annotations

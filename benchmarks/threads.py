@@ -1,9 +1,9 @@
-"""Do trainings that run side by side slow each other down? One and two processes, of one thread and of two.
+"""Measures how much parallel trainings slow each other down: one and two processes, with one and two threads each.
 
     python -m benchmarks.threads
 
-Each process trains for one epoch on a quarter of the rows of `benchmarks.training`; the clock runs from when all are
-ready to when the last has ended.
+Each process trains for one epoch on a quarter of the rows of `benchmarks.training`. The time is measured from when all
+are ready until the last has finished.
 """
 
 from __future__ import annotations

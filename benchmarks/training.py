@@ -1,11 +1,11 @@
-"""One epoch on features of the size of E-c (three languages): ours against plain loops of the same network.
+"""Compares one epoch on features of the size of E-c (three languages) with plain loops of the same network.
 
     python -m benchmarks.training      # needs h5py
 
-Two loops: what one writes first, a `DataLoader` that reads the float64 vectors of each text from HDF5, and a careful
-one with all vectors in memory as float32. Both shuffle, pad a batch to its longest row and run `nn.LSTM` on packed
-sequences. All use all cores, batch 32, two bidirectional layers of 128. The first loop takes minutes: it runs on every
-eighth row.
+The first loop is a simple `DataLoader` that reads the float64 vectors of each text from HDF5; the second is optimised,
+with all vectors in memory as float32. Both shuffle, pad a batch to its longest row and run `nn.LSTM` on packed
+sequences. All use all cores, batch 32, two bidirectional layers of 128. The first loop takes minutes, so it runs on
+every eighth row.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # vectors, lengths, tar
 
 
 def make_labelled() -> Part:
-    """Random vectors; lengths spread like those of tweets: 28 tokens on average, from 3 to 80."""
+    """Return random vectors, with lengths like those of tweets: 28 tokens on average, from 3 to 80."""
     random = np.random.default_rng(0)
     lengths = np.clip(random.gamma(5, 5.6, ROWS).astype(np.int64), 3, 80)
     ends = np.cumsum(lengths)
@@ -70,7 +70,7 @@ class PlainHead(nn.Module):
 
 
 class StoredTexts(TorchDataset[tuple[torch.Tensor, torch.Tensor]]):
-    """The vectors of each text in a dataset of its own, as float64."""
+    """The vectors of each text in a separate dataset, as float64."""
 
     def __init__(self, path: Path, labelled: Part, rows: range) -> None:
         import h5py
@@ -98,7 +98,7 @@ def collate(items: list[tuple[torch.Tensor, torch.Tensor]]) -> Batch:
 
 
 def float64_epoch(labelled: Part, every: int) -> float:
-    """Return the seconds of an epoch, from every so many rows."""
+    """Return the seconds of an epoch, estimated from every n-th row."""
     with tempfile.TemporaryDirectory() as scratch:
         stored = StoredTexts(Path(scratch) / "vectors.h5", labelled, range(0, ROWS, every))
         loader: Any = DataLoader(stored, BATCH, shuffle=True, collate_fn=collate)

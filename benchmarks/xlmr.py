@@ -1,9 +1,9 @@
-"""XLM-R-base and a head on tweets: the authors' way, a transformers pipeline, ours; and the model in the package.
+"""Compares XLM-R-base on tweets in the authors' code, a transformers pipeline and emoglot; and the bundled model.
 
     python -m benchmarks.xlmr --data DIR [--texts 2000]
 
-DIR holds `semeval2018-ec`. The weights are random, which have the speed of real ones; the vocabulary is learnt from the
-tweets. Every way has a process of its own with all cores, one after another, and reads the same texts. A cold start is
+DIR contains `semeval2018-ec`. The weights are random, which are as fast as trained ones; the vocabulary is trained on
+the tweets. Each method runs in its own process with all cores, one after another, on the same texts. A cold start is
 the time from the start of the process to the first answer. int8 scores are compared with those of float32.
 """
 
@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-BASE = {"vocabulary": 30_000, "hidden": 768, "layers": 12, "heads": 12}  # XLM-R-base, but for the vocabulary
+BASE = {"vocabulary": 30_000, "hidden": 768, "layers": 12, "heads": 12}  # XLM-R-base, except for the vocabulary
 PIPELINE_BATCH = 32
 TRAINING_ROWS = 64
 STATIC_DIM = 256
@@ -36,16 +36,16 @@ Run = Callable[[list[str]], Any]
 
 @dataclass(frozen=True)
 class Figures:
-    """What one way came to."""
+    """The results of one method."""
 
-    rate: float  # texts a second
+    rate: float  # texts per second
     cold_ms: float
     resident: float  # MB, peak
     model: float  # MB on disk
 
 
 def authors_way(root: Path) -> Run:
-    """One text per call through the feature-extraction pipeline, as float64, then the head."""
+    """Return a function that calls the feature-extraction pipeline with one text, as float64, then the head."""
     import torch
     from transformers import pipeline
 
@@ -66,7 +66,7 @@ def authors_way(root: Path) -> Run:
 
 
 def classification_pipeline(root: Path) -> Run:
-    """A transformers pipeline with batches in file order."""
+    """Return a transformers pipeline with batches in file order."""
     from transformers import AutoTokenizer, TextClassificationPipeline, XLMRobertaForSequenceClassification
 
     from emoglot.labels import SEMEVAL_LABELS
@@ -77,7 +77,7 @@ def classification_pipeline(root: Path) -> Run:
 
 
 def static_vectors(root: Path) -> Run:
-    """What model2vec does: the mean of a vector per piece, and a linear layer."""
+    """Return the method of model2vec: the mean of a vector per piece, and a linear layer."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(root / XLMR / "tokenizer.json"))
@@ -92,7 +92,7 @@ def static_vectors(root: Path) -> Run:
 
 
 def on_encoder(folder: str) -> Callable[[Path], Run]:
-    """Ours, with an encoder in a folder."""
+    """Return emoglot with an encoder in a folder."""
 
     def prepare(root: Path) -> Run:
         from emoglot.model import load
@@ -103,13 +103,13 @@ def on_encoder(folder: str) -> Callable[[Path], Run]:
 
 
 def in_the_package(root: Path) -> Run:
-    """What `pip install emoglot` gives."""
+    """Return emoglot with the bundled model."""
     import emoglot
 
     return emoglot.load().predict_proba
 
 
-# A way, how it is prepared, and what it needs on disk.
+# Methods, how they are prepared, and the files that they need.
 WAYS: dict[str, tuple[Callable[[Path], Run], str]] = {
     "the authors' way: one text a call, float64": (authors_way, XLMR),
     f"transformers pipeline, batches of {PIPELINE_BATCH}": (classification_pipeline, XLMR),
@@ -123,7 +123,7 @@ AUTHORS, PIPELINE, _, FLOAT, INT8, _, PACKAGE = WAYS
 
 
 def measure(way: str, root: Path) -> None:
-    """In a process of its own: answer once, then all texts."""
+    """Measure a method in its own process: the first answer, then all texts."""
     texts = json.loads((root / TEXTS).read_text())
     run = WAYS[way][0](root)
     run(texts[:1])
@@ -168,7 +168,7 @@ def prepare(root: Path, data: Path, count: int) -> None:
     encoder = HubEncoder("xlm-r", source=make_xlmr(root / XLMR, texts, **BASE))
     for kind in ("none", "int8"):
         export_encoder(encoder, root / kind, "xlm-r", kind)
-    # Trained for a moment: a head needs weights, not good ones.
+    # Trained for a few steps; speed does not depend on the quality of weights.
     config = Config().override({"training.max_epochs": 1, "head.layers": 2})
     from emoglot.classifier import EmotionClassifier
 
@@ -192,7 +192,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
-        # In a process of its own: a child begins with the peak of memory of its parent.
+        # In its own process, since a child inherits the peak memory of its parent.
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             pool.submit(prepare, root, arguments.data, arguments.texts).result()
         found = {}

@@ -1,9 +1,9 @@
-"""Makes a small XLM-RoBERTa of random weights, its tokenizer trained on the texts of data files.
+"""Creates a small XLM-RoBERTa with random weights, and a tokenizer trained on the texts of data files.
 
     python examples/tiny_xlmr.py tiny-xlm-r DATA [DATA ...]
 
-It knows nothing about language, but it is the real architecture in a real folder: with it, everything that works with
-`xlm-roberta-large` can be tried in a minute and without a download.
+It has the architecture and the files of a pretrained model, but no knowledge of language. Use it to try anything that
+works with `xlm-roberta-large` in a minute and without a download.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def make_xlmr(
         eos_token_id=2,
         type_vocab_size=1,
     )
-    # Without a pooler, as checkpoints of language models come.
+    # Without a pooler, like checkpoints of language models.
     XLMRobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
     return folder
 
@@ -71,7 +71,7 @@ def _make_tokenizer(texts: Sequence[str], vocabulary: int, max_tokens: int) -> P
 
 
 def main() -> None:
-    """Read the texts of the files and make the folder."""
+    """Read the texts of the files and write the folder."""
     folder, *paths = map(Path, sys.argv[1:])
     data = emoglot.concatenate([emoglot.read(path) for path in paths])
     make_xlmr(folder, [normalise_text(text) for text in data.texts])

@@ -2,8 +2,8 @@
 
     python -m recipes.language DATA [--out FILE]
 
-A text is the sum of a vector for each of its n-grams, divided by the root of their number; one linear layer makes it
-the logits of the languages written in its script. Vectors are learnt by gradient descent, then rounded to int8.
+A text is the sum of the vectors of its n-grams, divided by the square root of their number. One linear layer maps it to
+the logits of the languages in its script. Vectors are trained by gradient descent, then rounded to int8.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from emoglot.text.letters import SCRIPTS, hash_ngrams, read_letters
 from recipes.language_rows import UNSPACED, Texts, own_scripts, read_texts, to_posts, with_scripts
 
 BUCKETS = 112_000
-DIMENSIONS = 16  # with a byte for each, and one to check, all n-grams take 1.9 MB
+DIMENSIONS = 16  # with one byte each and a check byte, all n-grams take 1.9 MB
 LEAST_ROWS, MOST_ROWS = 2500, 5000  # of a language in a script; fewer are repeated
 # The languages of most posts, so that what may be one of several is taken for the likeliest; English is mixed into all
 MORE_ROWS = {"en": 16000} | dict.fromkeys(("ar", "de", "es", "fr", "hi", "id", "pt", "ru"), 10000)
 # How much more common a language is in posts than among the rows: without it, one English post in twenty is taken for
 # Pidgin or romanised Hindi, one Arabic post in twenty for Algerian.
 PRIORS = {"Latn:en": 3.0, "Arab:ar": 4.0}
-FEWEST_ROWS = 300  # with fewer, a language is not learnt
+FEWEST_ROWS = 300  # with fewer, a language is left out
 LEAST_COUNT = 3  # of an n-gram in a language
 SHARE_OF_CROPS = 0.6
 MOST_WORDS = 10
-SHARE_WITHOUT_ACCENTS = 0.1  # as many write on telephones
+SHARE_WITHOUT_ACCENTS = 0.1  # common in texts written on phones
 SHARE_OF_NONSENSE = 0.007  # texts whose letters are shuffled, for "und"
 EPOCHS, BATCH, RATE = 3, 512, 0.01
 HELD_OUT_POSTS = 100  # of each language, to fit the temperature
@@ -52,7 +52,7 @@ class Examples:
 
 
 def choose_texts(texts: Texts, rng: np.random.Generator) -> dict[tuple[str, str], list[str]]:
-    """Return the texts to learn from by script and language, posts and sentences half and half if there are enough."""
+    """Return the training texts by script and language, half posts and half sentences if there are enough."""
     by_pair: dict[tuple[str, str], tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
     every, scripts = with_scripts([*texts.sentences, *texts.posts])
     own = own_scripts(every, scripts)
@@ -83,7 +83,7 @@ def vary(text: str, script: str, rng: np.random.Generator) -> str:
 
 
 def nonsense(text: str, rng: np.random.Generator) -> str:
-    """Return a text with its letters in any order."""
+    """Return a text with shuffled letters."""
     return "".join(np.array(list(text))[rng.permutation(len(text))].tolist())
 
 
@@ -164,9 +164,9 @@ def known_ids(examples: Examples, ngrams: NDArray[np.int64]) -> Examples:
 
 
 def train(examples: Examples, classes: list[tuple[str, str]]) -> tuple[Any, Any]:
-    """Learn the vectors of the n-grams and the layer on them."""
+    """Train the vectors of the n-grams and the linear layer."""
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # sums in one order, so that the same texts give the same weights
+    torch.set_num_threads(1)  # a fixed order of sums, so that the same texts give the same weights
     rng = np.random.default_rng(0)
     vectors = torch.nn.EmbeddingBag(BUCKETS, DIMENSIONS, mode="sum")
     torch.nn.init.uniform_(vectors.weight, -0.1, 0.1)
@@ -205,7 +205,7 @@ def bag(vectors: Any, examples: Examples, rows: NDArray[np.int64]) -> Any:
 
 
 def quantise(vectors: Any, layer: Any, ngrams: NDArray[np.int64], classes: list[tuple[str, str]]) -> Identifier:
-    """Round the vectors to int8, each dimension by a scale of its own that the layer takes up."""
+    """Round the vectors to int8, with a scale per dimension that is merged into the layer."""
     table = vectors.weight.detach().numpy()
     table[ngrams < 0] = 0
     scale = np.quantile(np.abs(table), 0.9998, axis=0) / 127
@@ -217,7 +217,7 @@ def quantise(vectors: Any, layer: Any, ngrams: NDArray[np.int64], classes: list[
 
 
 def fit_temperature(model: Identifier, posts: dict[tuple[str, str], list[str]]) -> float:
-    """Return what to divide logits by so that confidence is the share of posts that are right."""
+    """Return the temperature with which the confidence equals the share of correct posts."""
     listed = [(text, f"{script}:{code}") for (code, script), texts in posts.items() for text in texts]
     listed = [row for row in listed if row[1] in model.classes]
     logits = model.logits([text for text, _ in listed])
@@ -233,7 +233,7 @@ def fit_temperature(model: Identifier, posts: dict[tuple[str, str], list[str]]) 
 
 
 def with_priors(model: Identifier) -> Identifier:
-    """Return a model that expects common languages more often."""
+    """Return a model with higher priors for common languages."""
     priors = np.array([PRIORS.get(name, 1.0) for name in model.classes])
     return replace(model, bias=(model.bias + np.log(priors)).astype(np.float32))
 

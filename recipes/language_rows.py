@@ -18,30 +18,30 @@ from numpy.typing import NDArray
 
 from emoglot.text.letters import NO_SCRIPT, OTHER_SCRIPT, SCRIPTS, clean, read_letters
 
-# Lists of words and interface strings are no sentences; they help only where there is little else.
+# Word lists and interface strings are not sentences; they are used only if there is little else.
 WORD_LISTS = ("memolon", "cldr", "omw", "wiktdict", "gatitos", "ui_")
 FEW_SENTENCES = 3000
 WORDS_TOGETHER = 6  # entries of a word list that make up one text
-# What is measured as another language: varieties that can't be distinguished in posts, and codes of the same language.
+# Codes that are measured as another language: varieties that cannot be distinguished in posts, and synonyms.
 MERGED = {"tw": "ak", "arz": "ar", "apc": "ar", "aeb": "ar", "yue": "zh", "nb": "no", "nn": "no", "bbc": "btk"}
 MERGED |= {"pt-BR": "pt", "pt-MZ": "pt"}
 # In the Arabic script much of what is called Moroccan is standard Arabic; in the Latin script it is not.
 MERGED_IN_SCRIPT = {("ary", "Arab"): "ar"}
-# Mixed on purpose, in many rows of another language than stated, or too few to learn from.
+# Mixed languages, datasets with many rows in another language, and datasets with too few rows.
 LEFT_OUT_LANGUAGES = ("es-en", "en-PH", "nij", "mui", "rej", "abs", "bhp")
 LEFT_OUT_SETS = ("emosen_hinglish",)
 # Languages that people also write in the Latin script, besides their own.
 ROMANISED = ("ar", "ary", "hi", "kn", "ml", "mr", "ta", "ur")
-# What BRIGHTER calls its languages.
+# The language codes of BRIGHTER.
 BRIGHTER_CODES = (
     "afr=af amh=am arq=arq ary=ary chn=zh deu=de eng=en esp=es hau=ha hin=hi ibo=ig kin=rw mar=mr orm=om pcm=pcm "
     "ptbr=pt ptmz=pt ron=ro rus=ru som=so sun=su swa=sw swe=sv tat=tt tir=ti ukr=uk vmw=vmw yor=yo"
 )
 BRIGHTER = dict(pair.split("=") for pair in BRIGHTER_CODES.split())
-MOST_OF_SOURCE = 4000  # texts of a language in one set: scripture or subtitles alone are not a language
-HELD_OUT_SHARE = 1 / 25  # of posts whose set has no part for measuring
+MOST_OF_SOURCE = 4000  # texts of a language per dataset, so that scripture or subtitles do not dominate
+HELD_OUT_SHARE = 1 / 25  # of posts in datasets without a dev or test part
 POST_WORDS = 10
-POST_CHARACTERS = 30  # of scripts that put no space between words
+POST_CHARACTERS = 30  # for scripts without spaces between words
 UNSPACED = ("Hani", "Kana", "Thai", "Laoo", "Khmr", "Mymr", "Tibt")
 NOT_WORDS = ("@", "http", "www", "<")
 
@@ -50,7 +50,7 @@ Rows = list[tuple[str, str]]  # texts and the codes of their languages
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts with their languages, to learn from and to measure."""
+    """Texts with their languages, for training and for evaluation."""
 
     sentences: Rows
     posts: Rows
@@ -58,7 +58,7 @@ class Texts:
 
 
 def read_texts(data: Path) -> Texts:
-    """Read everything; a post that is measured, in whatever set it is repeated, is not among those to learn from."""
+    """Read all texts; posts for evaluation are not among the training texts, even if another dataset repeats them."""
     posts, measured = read_posts(data)
     known = {_key(text) for text, _ in measured}
     known |= {_key(text) for text, _ in read_flores(data)}
@@ -67,7 +67,7 @@ def read_texts(data: Path) -> Texts:
 
 
 def read_posts(data: Path) -> tuple[Rows, Rows]:
-    """Read the posts to learn from, among which there may be copies of the others, and those to measure."""
+    """Read the posts for training, which may contain copies of the others, and those for evaluation."""
     posts: Rows = []
     measured: Rows = []
     for text, language, is_measured in _posts(data):
@@ -78,7 +78,7 @@ def read_posts(data: Path) -> tuple[Rows, Rows]:
 
 
 def read_flores(data: Path) -> Rows:
-    """Read the sentences of FLORES dev, which are only measured, with the English they translate."""
+    """Read the sentences of FLORES dev, which are only for evaluation, with their English."""
     rows: dict[tuple[str, str], None] = {}
     for path in sorted((data / "parallel/flores-dev").glob("*.tsv.gz")):
         for fields in _tsv(path):
@@ -121,7 +121,7 @@ def own_scripts(rows: Rows, scripts: list[str]) -> set[tuple[str, str]]:
 
 
 def with_scripts(rows: Rows) -> tuple[Rows, list[str]]:
-    """Return rows with the code that is learnt for their language in their script, and the scripts."""
+    """Return rows with the code of their class, and their scripts."""
     scripts = scripts_of([text for text, _ in rows])
     codes = [MERGED_IN_SCRIPT.get((code, script), code) for (_, code), script in zip(rows, scripts, strict=True)]
     return [(text, code) for (text, _), code in zip(rows, codes, strict=True)], scripts
@@ -157,7 +157,7 @@ def _sentences(data: Path) -> Iterator[tuple[str, str]]:
 
 
 def _sample(rows: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """Return so many rows of each source, which is the last field, that none drowns the others."""
+    """Return a limited number of rows of each source, which is the last field, so that none dominates."""
     by_source: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
     for row in rows:
         by_source[row[2]].append(row)
@@ -174,7 +174,7 @@ def _together(words: list[str]) -> list[str]:
 
 
 def _posts(data: Path) -> Iterator[tuple[str, str, bool]]:
-    """Yield the posts of all sets, with whether their set keeps them for measuring."""
+    """Yield the posts of all datasets, with whether they are for evaluation."""
     for path in sorted((data / "social").glob("*.tsv.gz")):
         rows = [fields for fields in _tsv(path, least=3) if not fields[2].lower().startswith("not-")]  # not-Kannada
         yield from ((text, code, False) for text, _, code in _sample([(row[0], "", row[1]) for row in rows]))
@@ -210,7 +210,7 @@ def _stem(path: Path) -> str:
 
 
 def _code_of(language: str) -> str | None:
-    """Return the code that is learnt for the language of a row, None for what is left out."""
+    """Return the code of the class of a row, or None if it is left out."""
     code = language.removesuffix("-Latn")
     return None if language in LEFT_OUT_LANGUAGES else MERGED.get(code, code)
 

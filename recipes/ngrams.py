@@ -1,4 +1,4 @@
-"""Adds the channel of n-grams to a fine-tuned model, and calibrates the scores of both together.
+"""Adds the wide channel to a fine-tuned model, and calibrates the combined scores.
 
 python recipes/ngrams.py build/trained DATA build/joined
 """
@@ -68,7 +68,7 @@ def main(folder: Path, data: Path, out: Path) -> None:
     measured, choosing = split_held_out(held_out, config.training)
     targets = held_out.with_labels(state.labels).targets
     thresholds = choose_thresholds(scores[choosing], targets[choosing])
-    # A row may be annotated with sentiment alone.
+    # A row may be annotated with sentiment only.
     measured = measured[(targets[measured] != UNKNOWN).any(axis=1)]
     found = evaluate_languages(
         targets[measured],

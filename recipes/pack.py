@@ -18,11 +18,11 @@ from emoglot.inference.folder import write_page
 
 
 def main(model_folder: Path) -> None:
-    """Save the model under the name of the encoder in the package, with what was measured of its languages."""
+    """Save the model under the name of the encoder in the package, with the measured quality of its languages."""
     model = emoglot.load(model_folder)
     shutil.rmtree(BUNDLED_MODEL, ignore_errors=True)
     model.with_state(replace(model.state, encoder_name=BUNDLED_NAME)).save(BUNDLED_MODEL)
-    card = (BUNDLED_MODEL / CARD_FILE).read_text(encoding="utf-8")  # which names a folder that nobody else has
+    card = (BUNDLED_MODEL / CARD_FILE).read_text(encoding="utf-8")  # it contains the name of a local folder
     card = card.replace(f"# {BUNDLED_MODEL.name}\n", f"# {BUNDLED_NAME}\n", 1)
     write_page(BUNDLED_MODEL, CARD_FILE, card.replace(f'emoglot.load("{BUNDLED_MODEL.name}")', "emoglot.load()"))
     if (languages := model_folder / LANGUAGES_FILE).exists():

@@ -1,10 +1,10 @@
-"""Writes a table of short sentences whose emotion is certain: stated, denied, asked for, or not there at all.
+"""Writes a table of short sentences with a certain emotion: stated, denied, asked about, or absent.
 
     python recipes/sentences.py DATA build/sentences.csv
 
-Tweets teach a model that "sad" means sadness; hardly any says "I am not sad". Everyday sentences do, in many languages:
-where the English of a translation states, denies or asks for an emotion in so many words, the translation does, too.
-Wikipedia, interface strings and questions of fact have no emotion. `contrasts.tsv` is written by hand.
+In tweets, "sad" nearly always means sadness; hardly any tweet says "I am not sad". Everyday sentences do, in many
+languages: if the English of a translation explicitly states, denies or asks about an emotion, so does the translation.
+Wikipedia, interface strings and questions of fact have no emotion. `contrasts.tsv` was written by hand.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ ANY_WORD = re.compile(rf"\b(?:{'|'.join(WORDS.values())})\b")
 STATEMENT = re.compile(f"{_WHO}{_IS}{_VERY} (?:{_WORD}){_END}")
 DENIAL = re.compile(f"{_WHO}{_IS_NOT}{_VERY} (?:{_WORD}){_END}")
 QUESTION = re.compile(rf"(?:Are|Is|Was|Were) {_WHO}{_VERY} (?:{_WORD})\b[^?]*\?$", re.IGNORECASE)
-# What may turn a sentence round, or add a second emotion.
+# Words that may reverse the meaning of a sentence, or add a second emotion.
 TURNS = re.compile(
     r"\b(?:not|never|no|nobody|nothing|without|if|unless|but|until|used to|would|might|only|as)\b|n't\b|\?"
 )
@@ -78,15 +78,15 @@ TURNS = re.compile(
 # Sources whose texts have no emotion.
 PLAIN_SOURCES = ("nllb_seed", "ui_", "xsid", "afriqa", "tico19", "indian_wiki")
 PLAIN_EACH = 80  # of a language
-SAID_EACH = 200  # statements of a language; denials are rarer, and all taken
+SAID_EACH = 200  # statements of a language; denials are rarer, and all are used
 ENGLISH_EACH = 1500
-CONTRAST_REPEATS = 3  # they are few, and each was written for what a model gets wrong
+CONTRAST_REPEATS = 3  # they are few, and each addresses an error of a model
 LONGEST = 160  # characters
 
 
 def main(data: Path, out: Path) -> None:
     """Collect the three kinds and write them."""
-    # What the model is asked in the end is not taught.
+    # The sentences of the evaluation are not used for training.
     with TESTED.open(encoding="utf-8", newline="") as file:
         tested = {bare(row["text"]) for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}
     rows = [row for row in (*CONTRAST_REPEATS * list(written()), *found(data)) if bare(row[1]) not in tested]
@@ -97,12 +97,12 @@ def main(data: Path, out: Path) -> None:
 
 
 def bare(text: str) -> str:
-    """Return a text without what hardly changes it."""
+    """Return a text without case, punctuation and spacing."""
     return "".join(filter(str.isalnum, text.casefold()))
 
 
 def written() -> Iterator[tuple[str, str, list[int]]]:
-    """Read the sentences that were written by hand; `unsure` are labels that a reader may or may not give."""
+    """Read the sentences that were written by hand; `unsure` are labels that a reader may or may not see."""
     with CONTRASTS.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             yield row["language"], row["text"], targets_of(row["labels"].split(), row["unsure"].split())
@@ -130,12 +130,12 @@ def found(data: Path) -> Iterator[tuple[str, str, list[int]]]:
 
 
 def read_source(source: str) -> tuple[str, list[int] | None]:
-    """Return what is known of any text of a source."""
+    """Return the kind and labels of all texts of a source."""
     return "plain", targets_of((), ()) if source.startswith(PLAIN_SOURCES) else None
 
 
 def read_english(text: str) -> tuple[str, list[int] | None]:
-    """Return whether an English sentence states, denies or asks for an emotion, and with which labels."""
+    """Return whether an English sentence states, denies or asks about an emotion, and its labels."""
     if QUESTION.match(text):
         return "question", targets_of((), ("positive", "negative"))
     if len(ANY_WORD.findall(text)) != 1:  # of two emotions, one may be denied and the other not
@@ -150,7 +150,7 @@ def read_english(text: str) -> tuple[str, list[int] | None]:
 
 
 def denied(emotion: str) -> list[int]:
-    """Return the labels of a denial: not to be sad may be good news, not to be happy is rather bad."""
+    """Return the labels of a denial: "not sad" may be positive, "not happy" is rather negative."""
     if emotion in POSITIVE:
         return targets_of((), (*NEGATIVE, "negative"))
     return targets_of((), (*POSITIVE, "positive", *(("negative",) if emotion == "surprise" else ())))

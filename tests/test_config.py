@@ -47,7 +47,7 @@ def test_a_setting_is_a_name_and_a_value(setting, expected):
 @pytest.mark.parametrize(
     ("settings", "rule"),
     [
-        ({"head.size": 3}, "no setting 'head.size'; there are: kind, hidden"),
+        ({"head.size": 3}, "no setting 'head.size': choose one of kind, hidden"),
         ({"body.size": 3}, "no setting 'body'"),
         ({"head": 3}, "head must be a table, got 3"),
         ({"head.hidden": "many"}, "head.hidden must be a whole number, got 'many'"),

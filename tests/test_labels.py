@@ -46,7 +46,7 @@ def test_names_used_come_in_the_order_of_the_eleven_or_sorted():
         ([{"hope"}], "'hope' in row 0 is not in the label set: anger, joy, trust"),
         (["joy"], "a set of names"),
         ([None], "a set of names .* got None in row 0"),
-        ([{1}], "a label is a name such as 'joy', got 1"),
+        ([{1}], "a label must be a name such as 'joy', got 1"),
         ([3], "a set of names"),
         ([{"joy": 0, "anger": 1}], "a set of names .* got {'joy': 0, 'anger': 1} in row 0"),
         (np.array([[0, 2, 1]]), "0, 1 or NaN for unknown, got 2 in row 0, column 1"),

@@ -95,7 +95,7 @@ def test_labels_of_a_wrong_shape_are_told():
 def test_what_would_give_its_names_is_no_list_of_texts(trained):
     pandas = pytest.importorskip("pandas")
     for texts in ({"a": "b"}, pandas.DataFrame({"text": ["a"]})):
-        with pytest.raises(DataError, match="take its column of texts"):
+        with pytest.raises(DataError, match="pass its column of texts"):
             trained.predict(texts)
     assert len(trained.predict(pandas.Series(["a", "b"]), pandas.Series(["en", None]))) == 2
 
@@ -146,7 +146,7 @@ def test_single_label_gives_exactly_one():
     predictions = model.predict(TEXTS)
     assert all(prediction.labels == (max(prediction.scores, key=prediction.scores.get),) for prediction in predictions)
     assert model.predict([""])[0].labels == ()
-    with pytest.raises(DataError, match="at most one label a row"):
+    with pytest.raises(DataError, match="at most one label per row"):
         fit(NAMES, config=config)
 
 
@@ -207,9 +207,9 @@ def test_texts_may_come_from_a_generator(trained):
 @pytest.mark.parametrize("text", [None, 3, 2.5, b"bytes", ["nested"], float("nan")])
 def test_what_is_no_text_is_refused_with_its_place(trained, text):
     for call in (trained.predict, trained.predict_proba):
-        with pytest.raises(DataError, match=r"a text is a string, got .* at index 1"):
+        with pytest.raises(DataError, match=r"a text must be a string, got .* at index 1"):
             call(["fine", text])
-    with pytest.raises(DataError, match="a text is a string"):
+    with pytest.raises(DataError, match="a text must be a string"):
         trained.explain(text)
 
 
@@ -256,16 +256,21 @@ def test_the_words_are_found_where_they_stand(trained):
         ([], [], DataError, "at least one label"),
         (np.zeros((0, 11)), [], DataError, "at least 2 different texts"),
         ([set()] * 16, TEXTS, DataError, "at least one label"),
-        (np.zeros((16, 11)), TEXTS, TrainingError, "no training row has any label"),
+        (np.zeros((16, 11)), TEXTS, TrainingError, "at least one training row must have a label"),
         (np.full((16, 11), np.nan), TEXTS, DataError, "at least 2 different texts"),
         ([{"joy"}], TEXTS, DataError, "16 texts and 1 rows"),
-        (np.full((16, 11), "joy"), TEXTS, DataError, "holds numbers"),
+        (np.full((16, 11), "joy"), TEXTS, DataError, "must contain numbers"),
         ([[0, 1], [1]] * 8, TEXTS, DataError, "the names of its 2 columns"),
-        (None, TEXTS, DataError, "one set of names for each text, got None"),
-        ("joy", TEXTS, DataError, "one set of names for each text, got 'joy'"),
+        (None, TEXTS, DataError, "one set of names per text, got None"),
+        ("joy", TEXTS, DataError, "one set of names per text, got 'joy'"),
         (NAMES, None, DataError, "a list of strings, got NoneType"),
         (np.zeros((16, 3)), TEXTS, DataError, "the names of its 3 columns"),
-        ([{"joy"}] * 10, [" " * count for count in range(10)], TrainingError, "no training text has a token"),
+        (
+            [{"joy"}] * 10,
+            [" " * count for count in range(10)],
+            TrainingError,
+            "at least one training text must have a token",
+        ),
     ],
 )
 def test_what_cannot_be_learnt_from_is_refused(labels, texts, error, rule):
@@ -289,7 +294,7 @@ def test_a_validation_set_is_a_pair(validation):
 def test_a_config_is_a_config():
     with pytest.raises(UsageError, match=r"config must be an emoglot.Config, got \{\}"):
         EmotionClassifier("tiny", config={}).fit(TEXTS, NAMES)
-    with pytest.raises(DataError, match="a label set is a list of names, got the string 'joy'"):
+    with pytest.raises(DataError, match="a label set must be a list of names, got the string 'joy'"):
         EmotionClassifier("tiny", labels="joy").fit(TEXTS, NAMES)
 
 

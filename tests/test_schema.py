@@ -65,10 +65,10 @@ def test_a_table_becomes_what_the_fields_declare():
         ({"size": [1, 2.0]}, "each of size must be a whole number, got 2.0"),
         ({"colours": ["red", "green"]}, "each of colours must be one of red, blue, got 'green'"),
         ({"weights": {"a": 2}}, "weights.a must be in [0, 1], got 2.0"),
-        ({"weights": {"a": 10**400}}, "weights.a must be a number, got one that is too large"),
+        ({"weights": {"a": 10**400}}, "weights.a must be a number, got a value that is too large"),
         ({"layers": None}, "layers must be a text, got None"),
         ({"even": 3}, "even must be even, got 3"),
-        ({"frame": 1}, "there is no entry 'frame'; there are: title, points, size"),
+        ({"frame": 1}, "there is no entry 'frame': choose one of title, points, size"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_name(change, message):
@@ -90,7 +90,7 @@ def test_settings_are_checked_however_they_are_made():
         Pen("chalk")
     with pytest.raises(UsageError, match=r"^pen.width must be at least 0.1, got 0.0$"):
         fill(Desk(), {"pen": {"width": 0}})
-    with pytest.raises(UsageError, match=r"^there is no setting 'pen.colour'; there are: kind, width$"):
+    with pytest.raises(UsageError, match=r"^there is no setting 'pen.colour': choose one of kind, width$"):
         fill(Desk(), {"pen": {"colour": "red"}})
     with pytest.raises(UsageError, match=r"^pen must be a table, got 3$"):
         fill(Desk(), {"pen": 3})

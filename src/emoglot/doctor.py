@@ -26,17 +26,17 @@ from emoglot.model import load
 DISTRIBUTION = "emoglot"
 DEVELOPMENT = ("dev", "docs")  # extras of those who work on emoglot itself
 OK, NOTE, FAILED = "ok", "note", "failed"  # a note limits what can be installed, not what is here
-# What the core needs, and what most reports are about.
+# Packages that the core needs, and packages that most bug reports are about.
 PACKAGES = ("numpy", "onnxruntime", "tokenizers", "safetensors", "typer", "rich")
 LARGE_PACKAGES = ("torch", "transformers", "scikit-learn", "onnx", "pyarrow", "polars", "fastapi", "ray", "optuna")
-LEAST_FREE_MEGABYTES = 500  # in the cache's disk: less than what the smallest encoder takes
+LEAST_FREE_MEGABYTES = 500  # on the disk of the cache; the smallest encoder needs more
 TEXT, EMOTION = "I am so happy that you are here!", "joy"
 _REQUIREMENT = re.compile(r"([\w.-]+)(?:\[([\w,-]+)\])?.*?extra *== *['\"]([\w-]+)['\"]")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was examined: what was found, and what to do if it is not as it should be."""
+    """One check: its result, and advice if there is a problem."""
 
     name: str
     found: str
@@ -69,14 +69,14 @@ def is_healthy(findings: list[Finding]) -> bool:
 
 
 def _timed(name: str, examination: Examination) -> Iterator[Finding]:
-    """Yield findings with the seconds that each took; an exception is a finding, too."""
+    """Yield findings with the seconds that each took; an exception becomes a finding."""
     began = time.perf_counter()
     try:
         for finding in examination():
             seconds = time.perf_counter() - began
             yield Finding(finding.name, finding.found, finding.status, finding.advice, round(seconds, 3))
             began = time.perf_counter()
-    except Exception as error:  # whatever is broken is what a report is about
+    except Exception as error:  # any error is a finding
         advice = "" if isinstance(error, EmoglotError) else "report this as a bug, with the output of this command"
         seconds = time.perf_counter() - began
         yield Finding(name, f"{type(error).__name__}: {error}", FAILED, advice, round(seconds, 3))
@@ -89,7 +89,7 @@ def _system() -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    """Yield the versions of packages that are installed; those of the core have to be."""
+    """Yield the versions of installed packages; those of the core are required."""
     for name in (*PACKAGES, *LARGE_PACKAGES):
         version = _version_of(name)
         if version is not None:
@@ -99,7 +99,7 @@ def _packages() -> Iterator[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
-    """Yield which extras can be used; one that is missing is no fault."""
+    """Yield which extras are installed; a missing extra is not a problem."""
     extras = {extra: names for extra, names in required_by_extra().items() if extra not in DEVELOPMENT}
     missing = {extra: [name for name in names if _version_of(name) is None] for extra, names in extras.items()}
     present = [extra for extra, names in missing.items() if not names]
@@ -109,10 +109,10 @@ def _extras() -> Iterator[Finding]:
 
 
 def required_by_extra() -> dict[str, list[str]]:
-    """Return the packages that each extra needs, those of extras that it includes among them."""
+    """Return the packages that each extra needs, including those of nested extras."""
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
-    except metadata.PackageNotFoundError:  # run from a folder of sources
+    except metadata.PackageNotFoundError:  # run from source
         return {}
     names: dict[str, list[str]] = {}
     included: dict[str, list[str]] = {}
@@ -129,7 +129,7 @@ def required_by_extra() -> dict[str, list[str]]:
 
 
 def _encoders() -> Iterator[Finding]:
-    """Yield the encoders that are here, and those whose folder is damaged."""
+    """Yield the installed encoders, and those whose folder is damaged."""
     for info in list_encoders():
         if info.installed:
             yield Finding("encoder", f"{info.name}, {info.megabytes:,.0f} MB")
@@ -170,7 +170,7 @@ def _telemetry() -> Iterator[Finding]:
     """Yield whether onnxruntime's telemetry is off, as it is unless the user has switched it on."""
     import_onnxruntime()
     value = os.environ.get(TELEMETRY_SWITCH)
-    state = "off" if value == "1" else "not switched off by emoglot, as you have set"
+    state = "off" if value == "1" else "not switched off by emoglot, because you have set"
     yield Finding("telemetry", f"{state} ({TELEMETRY_SWITCH}={value})")
 
 
@@ -191,5 +191,5 @@ def _version_of(package: str) -> str | None:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
-        # Some builds of a package go by another name, as onnxruntime-gpu does.
+        # Some builds of a package have another name, such as onnxruntime-gpu.
         return "of unknown version" if importlib.util.find_spec(package.replace("-", "_")) else None

@@ -10,7 +10,7 @@
     ├── RejectedRowsError        7   some rows of a file were not scored
     └── WorkerError              8   a worker process that died
 
-Every message states the rule, the value it got and the way out.
+Every message states the rule, the value it got and how to fix it.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ class WorkerError(EmoglotError):
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the first line of another library's message, cut to what fits into a sentence."""
+    """Return the first line of another library's message, truncated."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)[:LONGEST_REASON]
 
 
 def shown(value: object) -> str:
-    """Return a value as it appears in a message, cut to a readable length."""
+    """Return a value for a message, truncated to a readable length."""
     text = repr(value)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"

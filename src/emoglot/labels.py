@@ -40,18 +40,18 @@ DYADS = {"love": ("joy", "trust"), "optimism": ("anticipation", "joy"), "pessimi
 def check_names(names: Iterable[str]) -> tuple[str, ...]:
     """Return the label names as a tuple; raise DataError if one is empty or repeated, or if there are none."""
     if isinstance(names, str):
-        raise DataError(f"a label set is a list of names, got the string {names!r}")
+        raise DataError(f"a label set must be a list of names, got the string {names!r}")
     labels = tuple(names)
     if not labels:
-        raise DataError("a label set needs at least one label, got none: name the labels or give labelled rows")
+        raise DataError("a label set needs at least one label, got none: list the labels, or use labelled rows")
     for name in labels:
         if not isinstance(name, str) or not name.strip():
-            raise DataError(f"a label is a non-empty string, got {name!r}")
+            raise DataError(f"a label must be a non-empty string, got {name!r}")
         if not is_unicode(name):
-            raise DataError(f"a label is made of whole characters, got {name!r}")
+            raise DataError(f"a label must be valid Unicode, got {name!r}")
     repeated = sorted(name for name, count in Counter(labels).items() if count > 1)
     if repeated:
-        raise DataError(f"labels must differ from one another, got {repeated[0]!r} more than once")
+        raise DataError(f"labels must be unique, got {repeated[0]!r} more than once")
     return labels
 
 
@@ -91,7 +91,7 @@ def names_where(chosen: NDArray[np.bool_], labels: Sequence[str]) -> tuple[str, 
 
 def _as_rows(rows: Any) -> list[Any]:
     if isinstance(rows, str) or not isinstance(rows, Iterable):
-        raise DataError(f"labels are a list with one set of names for each text, got {rows!r}")
+        raise DataError(f"labels must be a list with one set of names per text, got {rows!r}")
     return list(rows)
 
 
@@ -104,7 +104,7 @@ def _targets_from_array(rows: Any, width: int) -> Targets:
     try:
         array = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"an array of labels holds numbers, as many in each row: {error}") from error
+        raise DataError(f"an array of labels must contain numbers, the same number in each row: {error}") from error
     if array.ndim != 2 or array.shape[1] != width:
         raise DataError(f"a label array must have the shape (rows, {width}), one column per label, got {array.shape}")
     unknown = np.isnan(array)
@@ -129,11 +129,11 @@ def _targets_from_names(rows: Sequence[Any], labels: Sequence[str]) -> Targets:
 
 
 def _names_of(row: Any, index: int) -> Iterable[str]:
-    # A string is iterable too, but its letters are no labels; nor are the keys of scores or flags by name.
+    # A string is iterable, but its letters are not labels; nor are the keys of a dict of scores.
     if isinstance(row, (str, Mapping)) or not isinstance(row, Iterable):
-        raise DataError(f"the labels of a row are a set of names such as {{'joy'}}, got {row!r} in row {index}")
+        raise DataError(f"the labels of a row must be a set of names such as {{'joy'}}, got {row!r} in row {index}")
     names = list(row)
     for name in names:
         if not isinstance(name, str):
-            raise DataError(f"a label is a name such as 'joy', got {name!r} in row {index}")
+            raise DataError(f"a label must be a name such as 'joy', got {name!r} in row {index}")
     return names

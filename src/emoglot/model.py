@@ -1,4 +1,4 @@
-"""The model that people use: predict, explain, save, load."""
+"""The model: predict, explain, save, load."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from emoglot.text.recognise import recognise_languages
 class Model:
     """A trained model: an encoder, a head above it, and one threshold for each label.
 
-    `emoglot.load` returns one; `EmotionClassifier` trains one. A model never changes, and may be used from several
+    `emoglot.load` returns one; `EmotionClassifier` trains one. A model is immutable and can be used from several
     threads.
     """
 
     def __init__(self, state: ModelState, encoder: Encoder) -> None:
-        """Join what was trained with the encoder that it was trained on."""
+        """Combine a trained state with the encoder that it was trained on."""
         self.state, self.encoder = state, encoder
         self._pipeline = Pipeline(state, encoder)
 
@@ -51,9 +51,9 @@ class Model:
         return f"Model({len(self.labels)} labels, encoder {self.encoder.name!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.state.includes_encoder:  # whose files may be gone where the copy is read
+        if self.state.includes_encoder:  # its files may not exist where the copy is loaded
             return _from_archive, (self._archive(),)
-        is_bundled = self.encoder.name == BUNDLED_NAME  # which lies elsewhere in another environment
+        is_bundled = self.encoder.name == BUNDLED_NAME  # its path differs between environments
         return _rejoin, (self.state, BUNDLED_NAME if is_bundled else self.encoder)
 
     @property
@@ -73,7 +73,7 @@ class Model:
 
     @property
     def metrics(self) -> Evaluation:
-        """How well the model did on its held-out validation rows: `overall` and by `languages`."""
+        """The metrics on held-out validation rows: `overall` and by `languages`."""
         return self.state.metrics
 
     def with_state(self, state: ModelState) -> Model:
@@ -81,10 +81,10 @@ class Model:
         return Model(state, self.encoder)
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
-        """Return the scores, float32 (texts, labels); an empty or unreadable text scores 0 throughout."""
+        """Return the scores, float32 (texts, labels); all scores of an empty or unreadable text are 0."""
         return self._score(check_texts(texts)).scores
 
-    @overload  # a string is an iterable of strings, too
+    @overload  # a string is also an iterable of strings
     def predict(  # type: ignore[overload-overlap]
         self, texts: str, language: str | None = None, *, precision: Wanted = None, recall: Wanted = None
     ) -> Prediction: ...
@@ -97,12 +97,12 @@ class Model:
     def predict(
         self, texts: str | Iterable[str], language: Languages = None, *, precision: Wanted = None, recall: Wanted = None
     ) -> Prediction | list[Prediction]:
-        """Return the labels of a text, or of each text of a list: possibly none, with scores, sentiment and language.
+        """Return the prediction for a text, or for each text of a list: labels, scores, sentiment and language.
 
-        `language` is that of all texts, or one for each, by code or name; where none is given, it is recognised, and
-        "any" turns that off. A language's own thresholds are used where the model has them. With `precision=0.8` a
-        label is given from the lowest threshold that was right so often on validation data, with `recall=0.8` from the
-        highest that found so many.
+        `language` is one language for all texts, or one for each, by code or name. By default it is recognised; "any"
+        turns that off. If the model has thresholds for a language, they are used. With `precision=0.8`, a label is
+        predicted from the lowest score at which it was right 8 times in 10 on validation data; with `recall=0.8`, from
+        the highest score that found 8 in 10 of its texts.
         """
         is_one = isinstance(texts, str)
         analysis = self.analyse([texts] if isinstance(texts, str) else texts, language)
@@ -111,7 +111,7 @@ class Model:
         return predictions[0] if is_one else predictions
 
     def analyse(self, texts: Iterable[str], language: Languages = None) -> Analysis:
-        """Return scores, sentiment, languages and what could not be read, as arrays: what `predict` is made of."""
+        """Return scores, sentiment, languages and flags as arrays, which `predict` converts to predictions."""
         texts = check_texts(texts)
         languages, is_named, is_sure = recognise_languages(texts, check_languages(language, len(texts)))
         return Analysis(**vars(self._score(texts)), languages=languages, is_named=is_named, is_sure=is_sure)
@@ -126,13 +126,13 @@ class Model:
 
     @property
     def strictness(self) -> Strictness:
-        """The thresholds for a wanted precision or recall."""
+        """The thresholds for a requested precision or recall."""
         if self.config.single_label:
-            raise ModelError("this model gives each text its likeliest label: there is no precision to ask for")
+            raise ModelError("a precision or recall needs a multi-label model, got a single-label one: leave it out")
         if self.state.strictness is None:
             raise ModelError(
-                "this model has no table of precision and recall: `emoglot thresholds --pooled` measures one on "
-                "data of yours"
+                "this model has no table of precision and recall: measure one on your own data with "
+                "`emoglot thresholds --pooled`"
             )
         return self.state.strictness
 
@@ -144,7 +144,7 @@ class Model:
     ) -> NDArray[np.bool_]:
         """Return which labels (texts, labels) are predicted for scores; `language` is a code, or one for each text.
 
-        `is_named` (texts,) is false where a language was recognised, not given; by default all are given.
+        `is_named` (texts,) is false if a language was recognised instead of given; by default all are given.
         """
         languages = [language] * len(scores) if language is None or isinstance(language, str) else language
         named = [True] * len(scores) if is_named is None else is_named.tolist()
@@ -159,7 +159,7 @@ class Model:
         return self._pipeline.explain(text)
 
     def save(self, folder: Path | str) -> Path:
-        """Write the model folder; an existing one of ours is replaced, anything else is left alone."""
+        """Write the model folder; an existing model is replaced, but no other file or folder."""
         return self._write(Path(folder))
 
     def push_to_hub(
@@ -171,15 +171,15 @@ class Model:
         revision: str | None = None,
         message: str = "Upload an emoglot model",
     ) -> str:
-        """Upload the model to the Hugging Face hub as `name` ("user/model"), and return the address of the commit.
+        """Upload the model to the Hugging Face hub as `name` ("user/model"), and return the URL of the commit.
 
-        A repository that does not exist is created, `private` or not; `revision` is a branch, created as well, instead
-        of the main one; `token` is the hub's, by default that of `hf auth login`.
+        A missing repository is created, public or `private`. `revision` is a branch, which is created if it is missing;
+        by default it is main. `token` is an access token of the hub, by default that of `hf auth login`.
         """
         if not self.state.includes_encoder and is_path(self.encoder.name):
             raise UsageError(
-                f"this model needs the encoder {self.encoder.name!r}, a folder that only this machine has: train on an "
-                "encoder that has a name, or with fine_tune.enabled, which puts the encoder into the model"
+                f"only models with a public or included encoder can be uploaded, this one needs the folder "
+                f"{self.encoder.name!r}: train with a named encoder, or with fine_tune.enabled, which includes it"
             )
         with tempfile.TemporaryDirectory(prefix="emoglot-") as scratch:
             folder = self._write(Path(scratch) / "model", hub_name=name)
@@ -190,7 +190,7 @@ class Model:
         return folder
 
     def _included_folder(self) -> Path | None:
-        """Return the folder of the encoder that is part of this model; its files may have changed since it was read."""
+        """Return the folder of the encoder that is part of this model; raise an error if its files have changed."""
         if not self.state.includes_encoder:
             return None
         folder: Path | None = getattr(self.encoder, "folder", None)
@@ -199,7 +199,7 @@ class Model:
             if found and self.state.encoder_fingerprint in (found.fingerprint, *found.extends):
                 return folder
         raise ModelError(
-            f"the encoder of this model, in {folder}, was removed or replaced since it was loaded: load the model again"
+            f"the encoder of this model in {folder} was removed or replaced after it was loaded: load the model again"
         )
 
     def _score(self, texts: Sequence[str]) -> Scores:
@@ -223,10 +223,11 @@ def load(
     token: str | bool | None = None,
     encoder: str | os.PathLike[str] | Encoder | None = None,
 ) -> Model:
-    """Load a trained model: a folder, a model of the Hugging Face hub, or by default the one inside the package.
+    """Load a trained model: a folder, a model of the Hugging Face hub, or by default the model in the package.
 
-    A local folder wins over a model of the hub with the same name ("user/model"). `revision` is a branch, tag or commit
-    of the hub, and `token` the hub's, for a private model; `encoder` is where the model's encoder is, if it has moved.
+    A local folder takes precedence over a model of the hub with the same name ("user/model"). `revision` is a branch,
+    tag or commit of the hub, and `token` an access token for private models. `encoder` is the folder of the model's
+    encoder, if it was moved.
     """
     folder = find_model(BUNDLED_MODEL if name is None else name, revision=revision, token=token)
     state = read_model(folder)
@@ -239,25 +240,25 @@ def load(
 
 
 def _check_encoder(state: ModelState, found: Encoder, model: str) -> None:
-    """Refuse another encoder than the one that a model was trained on."""
+    """Raise ModelError for an encoder other than the one that the model was trained on."""
     if state.encoder_fingerprint not in (found.fingerprint, *extended_fingerprints(found)):
         raise ModelError(
             f"{model} was trained on the encoder {state.encoder_name!r} with the fingerprint "
-            f"{state.encoder_fingerprint}, got {found.name!r} with {found.fingerprint}: its scores would mean nothing"
+            f"{state.encoder_fingerprint}, got {found.name!r} with {found.fingerprint}: use the original encoder"
         )
 
 
 def _check_published(state: ModelState, name: str | os.PathLike[str]) -> None:
-    """Refuse a model of the hub that would make us read a folder of this machine."""
+    """Raise ModelError for a model of the hub that refers to a local folder."""
     if not state.includes_encoder and is_path(state.encoder_name):
         raise ModelError(
-            f"{name} on the Hugging Face hub names its encoder by a path, {state.encoder_name!r}, which nobody else "
-            "has: ask its author for a model that includes its encoder"
+            f"{name} on the Hugging Face hub refers to its encoder by a local path, {state.encoder_name!r}: "
+            "ask its author for a model that includes its encoder"
         )
 
 
 def _own_encoder(folder: Path, state: ModelState) -> Encoder:
-    """Load the encoder in the folder, or the one that the folder names."""
+    """Load the encoder in the folder, or the one that the folder refers to."""
     if state.includes_encoder:
         return _included_encoder(folder, state)
     try:
@@ -266,20 +267,20 @@ def _own_encoder(folder: Path, state: ModelState) -> Encoder:
         raise
     except EncoderError as error:
         raise EncoderError(
-            f"{folder} needs the encoder {state.encoder_name!r}: {error}; if it is elsewhere, name its folder: "
+            f"{folder} needs the encoder {state.encoder_name!r}: {error}; if it was moved, set its folder with "
             f"emoglot.load(…, encoder=…) or --encoder"
         ) from error
 
 
 def _rejoin(state: ModelState, encoder: str | Encoder) -> Model:
-    """Join a pickled state with its encoder, whose files may have changed since."""
+    """Combine a pickled state with its encoder, whose files may have changed since."""
     found = load_encoder(encoder)
     _check_encoder(state, found, "the pickled model")
     return Model(state, found)
 
 
 def _from_archive(packed: bytes) -> Model:
-    """Load a model from the zip file that `Model._archive` made; its files stay as long as its encoder does."""
+    """Load a model from the zip file of `Model._archive`; its files are kept as long as its encoder exists."""
 
     def load_unpacked(scratch: Path) -> Model:
         with zipfile.ZipFile(io.BytesIO(packed)) as archive:
@@ -294,5 +295,5 @@ def _included_encoder(folder: Path, state: ModelState) -> Encoder:
         return OnnxEncoder(folder / ENCODER_FOLDER, state.encoder_name)
     except EncoderError as error:
         raise ModelError(
-            f"the encoder in {folder} was altered or is damaged: {error}; copy or train the model again"
+            f"the encoder in {folder} has changed or is damaged: {error}; copy or train the model again"
         ) from error

@@ -1,4 +1,4 @@
-"""Tables of TOML or JSON as dataclasses, checked against the types and rules that their fields declare.
+"""Reads TOML and JSON tables as dataclasses, and checks the types and rules of their fields.
 
 pydantic does the same, but importing it takes as long as importing numpy (see CONTRIBUTING.md).
 """
@@ -22,20 +22,20 @@ _NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 
 @dataclass(frozen=True)
 class Rule:
-    """What holds for a value, in the words of a message and as a function."""
+    """A rule for a value, as a function and as words for messages."""
 
     words: str
     holds: Callable[[Any], bool]
 
 
 def within(low: float, high: float = inf) -> Rule:
-    """Return the rule that a number lies between two others, both included."""
+    """Return the rule that a number is between two others, both included."""
     words = f"at least {low:g}" if high == inf else f"in [{low:g}, {high:g}]"
     return Rule(words, lambda value: bool(low <= value <= high))
 
 
 def one_of(choices: Collection[str]) -> Rule:
-    """Return the rule that a text is one of several."""
+    """Return the rule that a string is one of several."""
     return Rule(f"one of {', '.join(choices)}", lambda value: value in choices)
 
 
@@ -50,12 +50,12 @@ def number(default: float | None, low: float, high: float = inf) -> Any:
 
 
 def choice(choices: tuple[str, ...]) -> Any:
-    """Return a field for one of several texts, the first by default."""
+    """Return a field for one of several strings, the first by default."""
     return field(default=choices[0], metadata=ruled(one_of(choices)))
 
 
 class Checked:
-    """The base class of settings, which are checked also when they are not read from a table."""
+    """The base class of settings, which are also checked when they are created in Python."""
 
     _prefix: ClassVar[str] = ""
 
@@ -67,7 +67,7 @@ class Checked:
 
 
 def build(kind: type[T], values: Any, name: str = "", *, ignore_unknown: bool = False) -> T:
-    """Return a dataclass made of a table of this name, in which fields without a default must be."""
+    """Create a dataclass from a table of this name; fields without a default are required."""
     if not isinstance(values, Mapping):
         raise UsageError(f"{name or 'it'} must be a table, got {shown(values)}")
     checks = _checks_of(kind)
@@ -83,7 +83,7 @@ def build(kind: type[T], values: Any, name: str = "", *, ignore_unknown: bool = 
 
 
 def fill(record: T, values: Mapping[str, Any]) -> T:
-    """Return a copy of a dataclass with values of a table in place of its own, and so for dataclasses in it."""
+    """Return a copy of a dataclass with values replaced by those of a table, recursively."""
     _check_names(type(record), values)
     changes = {}
     for name, value in values.items():
@@ -93,13 +93,13 @@ def fill(record: T, values: Mapping[str, Any]) -> T:
 
 
 def _check_names(kind: Any, values: Mapping[str, Any], name: str = "") -> str:
-    """Refuse a name that is no field; return the prefix of the names."""
+    """Raise an error for an unknown name; return the prefix of the names."""
     prefix, word = f"{name}." if name else "", "entry"
     if issubclass(kind, Checked):
         prefix, word = kind._prefix, "setting"
     checks = _checks_of(kind)
     if unknown := [name for name in values if name not in checks]:
-        raise UsageError(f"there is no {word} {shown(f'{prefix}{unknown[0]}')}; there are: {', '.join(checks)}")
+        raise UsageError(f"there is no {word} {shown(f'{prefix}{unknown[0]}')}: choose one of {', '.join(checks)}")
     return prefix
 
 
@@ -125,7 +125,7 @@ _checks_of: Callable[[Any], dict[str, Check]] = cache(_make_checks)  # of the fi
 
 @cache
 def _check_of(hint: Any, rule: Rule | None = None) -> Check:
-    """Return the check of a type; a rule is for the values in lists and tables, too."""
+    """Return the check of a type; a rule also applies to the values in lists and tables."""
     kind, arguments = get_origin(hint) or hint, get_args(hint)
     if hint is Any:
         return partial(_check_rule, rule)
@@ -145,7 +145,7 @@ def _check_plain(kind: Any, rule: Rule | None, name: str, value: Any) -> Any:
         try:
             value = float(value)
         except OverflowError:
-            raise UsageError(f"{name} must be a number, got one that is too large") from None
+            raise UsageError(f"{name} must be a number, got a value that is too large") from None
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
         raise UsageError(f"{name} must be {_NAMES[kind]}, got {shown(value)}")
     return _check_rule(rule, name, value)

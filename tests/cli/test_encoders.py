@@ -33,7 +33,7 @@ def test_names_and_commands_of_encoders_survive_a_narrow_window(run: Run, monkey
 
 
 def test_encoders_install_refuses(run: Run, tmp_path: Path) -> None:
-    check_error(run("encoders", "install", "xlm-roberta-large"), USAGE, "only e5-small is installed this way")
+    check_error(run("encoders", "install", "xlm-roberta-large"), USAGE, "only e5-small can be installed")
     check_error(run("encoders", "install", "tiny"), USAGE, "got 'tiny'")
     install = ["encoders", "install", "e5-small"]
     check_error(run(*install, "--quantize", "int4"), USAGE, "one of none, int8, got 'int4'")

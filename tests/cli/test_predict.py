@@ -106,7 +106,7 @@ def test_predict_refuses(run: Run, model_folder: Path, tmp_path: Path) -> None:
     check_error(run("predict", "--model", model_folder, "--file", tmp_path / "y"), DATA, "cannot read", "No such file")
     check_error(run("predict", "--model", model_folder, "--file", tmp_path), DATA, "cannot read", "directory")
     check_error(run("predict", "--model", tmp_path / "none", "a"), MODEL, "there is no model folder", "emoglot train")
-    check_error(run("predict", "--model", tmp_path, "a"), MODEL, "is no emoglot model")
+    check_error(run("predict", "--model", tmp_path, "a"), MODEL, "is not an emoglot model")
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals on this system")

@@ -91,7 +91,7 @@ def test_a_warning_is_one_line(table: Path, tmp_path: Path) -> None:
     finished = shell("train", "--encoder", "tiny", *arguments, "--out", tmp_path / "model")
     assert finished.returncode == 0, finished.stderr
     warned = [line for line in finished.stderr.decode().splitlines() if "trust" in line]
-    assert warned == ["warning: no training row is labelled trust: expect no such prediction"]
+    assert warned == ["warning: no training row is labelled trust: the model will not predict it"]
     assert load(tmp_path / "model").labels[-1] == "trust"
 
 

@@ -74,7 +74,7 @@ def test_nothing_to_learn(run: Run, tmp_path: Path) -> None:
         "text\tjoy\n" + "".join(f"so happy {row}\t0\n" for row in range(20)), encoding="utf-8"
     )
     arguments = ["--train", tmp_path / "none.tsv", "--out", tmp_path / "model"]
-    check_error(run("train", "--encoder", "tiny", *arguments), TRAINING, "nothing to learn")
+    check_error(run("train", "--encoder", "tiny", *arguments), TRAINING, "at least one training row must have a label")
     assert not (tmp_path / "model").exists()
 
 

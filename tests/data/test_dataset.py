@@ -34,7 +34,7 @@ def test_length_is_the_number_of_texts():
         ({"targets": np.full((2, 2), 2, dtype=np.int8)}, "got 2"),
         ({"languages": ("en",)}, "languages must have one entry per text, got 1 for 2"),
         ({"sources": ("a", "b", "c")}, "sources must have one entry per text, got 3 for 2"),
-        ({"labels": ("joy", "joy")}, "differ from one another"),
+        ({"labels": ("joy", "joy")}, "labels must be unique"),
         ({"labels": ("joy",)}, "targets must be int8"),
     ],
 )

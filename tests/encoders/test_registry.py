@@ -18,8 +18,8 @@ from tests.encoders.tools import changed_copy, python_without
 @pytest.mark.parametrize(
     ("name", "way_out"),
     [
-        ("nobody/has-this", "`emoglot encoders` lists what can be used"),
-        ("/gone/away", "`emoglot encoders` lists what can be used"),
+        ("nobody/has-this", "`emoglot encoders` lists the available"),
+        ("/gone/away", "`emoglot encoders` lists the available"),
         ("e5-small", "emoglot encoders install e5-small"),
         ("nobody/has-this#x", "as in nobody/has-this#12, got 'x'"),
         ("nobody/has-this#", "as in nobody/has-this#12, got ''"),
@@ -37,7 +37,7 @@ def test_a_name_without_an_encoder(name: str, way_out: str) -> None:
 @pytest.mark.parametrize("name", ["x" * 300, f"/{'x' * 300}", "a\0b"])
 def test_a_name_that_no_folder_can_have(name: str) -> None:
     for load in (load_encoder, load_trainable):
-        with pytest.raises(EncoderError, match="`emoglot encoders` lists what can be used"):
+        with pytest.raises(EncoderError, match="`emoglot encoders` lists the available"):
             load(name)
 
 
@@ -48,7 +48,7 @@ def test_a_layer_that_is_not_there(xlmr_folder: Path) -> None:
 
 def test_a_folder_that_is_no_encoder(tmp_path: Path) -> None:
     with pytest.raises(
-        EncoderError, match=r"neither encoder.json \(made by `emoglot encoders export`\) nor config.json"
+        EncoderError, match=r"neither encoder.json \(written by `emoglot encoders export`\) nor config.json"
     ):
         load_encoder(str(tmp_path))
 

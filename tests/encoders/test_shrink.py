@@ -90,7 +90,7 @@ def test_what_can_not_be_kept_is_told(large, tmp_path, layers, pieces, message):
 
 
 def test_a_folder_without_an_encoder_is_told(tmp_path):
-    with pytest.raises(EncoderError, match=r"is no float32 encoder folder: config.json cannot be read"):
+    with pytest.raises(EncoderError, match=r"is not a float32 encoder folder: config.json cannot be read"):
         shrink(tmp_path, tmp_path / "small", [1], 600, TEXTS)
 
 

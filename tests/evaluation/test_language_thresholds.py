@@ -157,9 +157,9 @@ def test_unknown_labels_and_texts_that_can_not_be_read_choose_nothing(trained, c
     again = calibrate(trained, concatenate([data, unread, unknown]))
     for language, thresholds in calibrated.state.language_thresholds.items():
         assert np.array_equal(again.state.language_thresholds[language], thresholds)
-    with pytest.raises(DataError, match="reads none"):
+    with pytest.raises(DataError, match="that the model can read, got none"):
         calibrate(trained, unread)
-    with pytest.raises(DataError, match="no row is annotated"):
+    with pytest.raises(DataError, match="at least one row must be annotated"):
         calibrate(trained, unknown)
 
 
@@ -206,7 +206,7 @@ def test_languages_are_stored_by_the_codes_that_predict_looks_up(trained, data):
 
 @pytest.mark.parametrize("language", [5, {"en"}, {"en": 1}])
 def test_what_is_no_language_is_refused(trained, language):
-    with pytest.raises(DataError, match="language is a code or name"):
+    with pytest.raises(DataError, match="language must be a code or name"):
         trained.predict(["a"], language)
 
 

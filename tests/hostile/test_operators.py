@@ -111,7 +111,7 @@ def test_operators_of_others_and_functions() -> None:
         check_graph(network.SerializeToString())
     network = make_network()
     network.functions.append(helper.make_function("mine", "Mul", ["a"], ["b"], [], []))
-    with pytest.raises(ValueError, match="functions of its own"):
+    with pytest.raises(ValueError, match="it defines functions"):
         check_graph(network.SerializeToString())
 
 

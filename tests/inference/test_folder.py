@@ -46,9 +46,9 @@ def test_a_round_trip_changes_no_bit(trained: Model, model_folder: Path, tmp_pat
 
 
 def test_names_that_no_file_can_hold_are_refused_before_training(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is UTF-8"):
+    with pytest.raises(UsageError, match="must be UTF-8"):
         check_target(tmp_path / "caf\udce9")
-    with pytest.raises(DataError, match="whole characters"):
+    with pytest.raises(DataError, match="valid Unicode"):
         EmotionClassifier("tiny", labels=["joy", "\ud83d"]).fit(["a", "b"], [[1, 0], [0, 1]])
 
 
@@ -64,11 +64,11 @@ def test_metrics_are_of_the_labels(folder: Path) -> None:
         check_refused(folder, "does not describe a model")
     strange = Evaluation(Metrics(0.0, 0.0, 0.0, 1, {"boredom": ClassMetrics(0.0, 0.0, 0.0, 1)}), {})
     edit(folder, lambda description: description.update(metrics=asdict(strange)))
-    check_refused(folder, "there are metrics of boredom, which is no label")
+    check_refused(folder, "metrics must be of labels, got boredom")
 
 
 def test_no_folder_is_above_the_root() -> None:
-    with pytest.raises(ModelError, match="not a model folder"):
+    with pytest.raises(ModelError, match="nothing but a model can be replaced"):
         check_target(Path("/"))
 
 
@@ -153,7 +153,7 @@ def test_an_encoder_of_another_width_is_refused(model_folder: Path) -> None:
     class Wider(TinyEncoder):
         dim = 64
 
-    with pytest.raises(ModelError, match="maps 32 dimensions to 5 labels, the encoder gives 64"):
+    with pytest.raises(ModelError, match="maps 32 dimensions to 5 labels, but the encoder has 64"):
         load(model_folder, encoder=Wider())
 
 
@@ -212,11 +212,11 @@ def test_the_working_directory_and_a_mounted_disk_stay(tmp_path: Path, monkeypat
     """A model replaces a folder, which is noticed before training if it cannot be replaced."""
     monkeypatch.chdir(tmp_path)
     for folder in (Path(), tmp_path):
-        with pytest.raises(UsageError, match="name a folder inside it"):
+        with pytest.raises(UsageError, match="use a folder inside it"):
             check_target(folder)
     (tmp_path / "disk").mkdir()
     monkeypatch.setattr("os.path.ismount", lambda path: Path(path).name == "disk")
-    with pytest.raises(UsageError, match="name a folder inside it"):
+    with pytest.raises(UsageError, match="use a folder inside it"):
         check_target(tmp_path / "disk")
     check_target(tmp_path / "disk" / "model")
 

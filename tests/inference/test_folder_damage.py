@@ -32,7 +32,7 @@ def test_there_is_no_folder(tmp_path: Path) -> None:
 def test_a_truncated_file(name: str, part: float, folder: Path) -> None:
     data = (folder / name).read_bytes()
     (folder / name).write_bytes(data[: int(part * len(data))])
-    check_refused(folder, "is not readable JSON" if name == "model.json" else "it is truncated or foreign")
+    check_refused(folder, "is not readable JSON" if name == "model.json" else "it is truncated or another file")
 
 
 @pytest.mark.parametrize("name", sorted(FILES - {"README.md"}))
@@ -50,7 +50,7 @@ def test_one_altered_byte(
     content = bytearray((folder / name).read_bytes())
     content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     (folder / name).write_bytes(content)
-    check_refused(folder, "was altered: its sha256 is not the recorded one")
+    check_refused(folder, "has changed: its sha256 is not the recorded one")
     shutil.rmtree(folder)
 
 
@@ -108,12 +108,15 @@ DAMAGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda d: d["thresholds"].__setitem__(0, True),
         "must be a number, got True",
     ),
-    "a threshold that is NaN": (lambda d: d["thresholds"].__setitem__(0, math.nan), "NaN is not a number in JSON"),
-    "an infinite threshold": (lambda d: d["thresholds"].__setitem__(0, math.inf), "Infinity is not a number in JSON"),
+    "a threshold that is NaN": (lambda d: d["thresholds"].__setitem__(0, math.nan), "NaN is not a JSON number"),
+    "an infinite threshold": (lambda d: d["thresholds"].__setitem__(0, math.inf), "Infinity is not a JSON number"),
     "a huge threshold": (lambda d: d["thresholds"].__setitem__(0, 10**400), "too large"),
-    "NaN among the metrics": (lambda d: d["metrics"].update(macro_f1=math.nan), "NaN is not a number in JSON"),
-    "another normalisation": (lambda d: d.update(normalisation=999), "was trained on normalisation 999"),
-    "no normalisation": (lambda d: d.pop("normalisation"), "was trained on normalisation None"),
+    "NaN among the metrics": (lambda d: d["metrics"].update(macro_f1=math.nan), "NaN is not a JSON number"),
+    "another normalisation": (
+        lambda d: d.update(normalisation=999),
+        "was trained with version 999 of the normalisation",
+    ),
+    "no normalisation": (lambda d: d.pop("normalisation"), "was trained with version None of the normalisation"),
     "no config": (lambda d: d.pop("config"), "'config' is missing"),
     "a config that is a list": (lambda d: d.update(config=[]), "config must be a table, got []"),
     "an unknown setting": (lambda d: d["config"].update(volume=11), "there is no setting 'volume'"),
@@ -122,7 +125,7 @@ DAMAGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "no encoder": (lambda d: d.pop("encoder"), "'encoder' is missing"),
     "an encoder that is text": (lambda d: d.update(encoder="tiny"), "does not describe a model"),
     "metrics that are text": (lambda d: d.update(metrics=""), "metrics must be a table, got ''"),
-    "another fingerprint": (lambda d: d["encoder"].update(fingerprint="f00"), "its scores would mean nothing"),
+    "another fingerprint": (lambda d: d["encoder"].update(fingerprint="f00"), "use the original encoder"),
     "no hashes": (lambda d: d.pop("files"), "'files' is missing"),
     "no hash of the head": (lambda d: d["files"].pop("head.onnx"), "records no size and hash for head.onnx"),
     "a hash that is a list": (
@@ -173,10 +176,10 @@ def test_a_file_of_absurd_size_is_not_read(folder: Path) -> None:
     with (folder / "weights.safetensors").open("wb") as file:
         file.truncate(size)
     edit(folder, lambda description: description["files"]["weights.safetensors"].update(bytes=size))
-    check_refused(folder, f"may have {MAX_FILE_BYTES} bytes")
+    check_refused(folder, f"may have at most {MAX_FILE_BYTES} bytes")
     with (folder / "model.json").open("ab") as file:
         file.truncate(MAX_DESCRIPTION_BYTES + 1)
-    check_refused(folder, f"may have {MAX_DESCRIPTION_BYTES} bytes")
+    check_refused(folder, f"may have at most {MAX_DESCRIPTION_BYTES} bytes")
 
 
 @pytest.mark.parametrize("shape", [[2**40], [2**62, 2**62], [-1]])

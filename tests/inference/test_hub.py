@@ -142,11 +142,23 @@ def test_a_push_removes_files_of_the_model_before(hub: Hub, model_folder: Path, 
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("user/unknown", {}, "ModelError there is no model user/unknown: it is no local folder, and the Hugging Face"),
+        (
+            "user/unknown",
+            {},
+            "ModelError there is no model user/unknown: it is not a local folder, and the Hugging Face",
+        ),
         ("user/model", {"revision": "v9"}, "ModelError user/model on the Hugging Face hub has no revision 'v9'"),
-        ("user/other", {}, "ModelError user/other on the Hugging Face hub is no emoglot model: it has no model.json"),
-        ("user", {}, "ModelError there is no model folder user, and it is no name of the Hugging Face hub such as"),
-        ("a/b/c", {}, "ModelError there is no model folder a/b/c, and it is no name of the Hugging Face hub such as"),
+        (
+            "user/other",
+            {},
+            "ModelError user/other on the Hugging Face hub is not an emoglot model: it has no model.json",
+        ),
+        ("user", {}, "ModelError there is no model folder user, and it is not a name of the Hugging Face hub such as"),
+        (
+            "a/b/c",
+            {},
+            "ModelError there is no model folder a/b/c, and it is not a name of the Hugging Face hub such as",
+        ),
     ],
 )
 def test_a_name_without_a_model(
@@ -185,7 +197,7 @@ def test_a_local_folder_wins(trained: Model, tmp_path: Path, monkeypatch: pytest
     np.testing.assert_array_equal(load("user/model").predict_proba(TEXTS), trained.predict_proba(TEXTS))
     with pytest.raises(UsageError, match="got 'v1' for the local folder user/model: leave it out"):
         load("user/model", revision="v1")
-    with pytest.raises(UsageError, match="a revision belongs to a model of the Hugging Face hub"):
+    with pytest.raises(UsageError, match="a revision is only for models of the Hugging Face hub"):
         load(revision="v1")
 
 
@@ -216,11 +228,11 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, trained: Model) -> N
 
 
 def test_what_can_not_be_pushed(trained: Model) -> None:
-    with pytest.raises(UsageError, match="is named user/model, got 'model'"):
+    with pytest.raises(UsageError, match="must have the form user/model, got 'model'"):
         trained.push_to_hub("model")
 
     class Elsewhere(type(trained.encoder)):  # type: ignore[misc]
         name = "/home/me/encoder"
 
-    with pytest.raises(UsageError, match="'/home/me/encoder', a folder that only this machine has"):
+    with pytest.raises(UsageError, match="this one needs the folder '/home/me/encoder'"):
         Model(trained.state, Elsewhere()).push_to_hub("user/model")

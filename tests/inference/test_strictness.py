@@ -85,12 +85,12 @@ def test_the_least_share_asks_for_least_and_numbers_of_numpy_are_numbers():
 
 @pytest.mark.parametrize("wanted", [0, -1, 1.01, True, "0.8", float("nan")])
 def test_what_is_no_share_is_refused(wanted):
-    with pytest.raises(UsageError, match="a share above 0"):
+    with pytest.raises(UsageError, match="must be above 0"):
         measure_strictness(*rows(50, 1)).thresholds(wanted, None)
 
 
 def test_one_of_the_two_is_asked_for():
-    with pytest.raises(UsageError, match="either precision or recall"):
+    with pytest.raises(UsageError, match="exactly one of precision and recall"):
         measure_strictness(*rows(50, 1)).thresholds(0.8, 0.8)
 
 

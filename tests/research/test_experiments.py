@@ -284,7 +284,7 @@ def test_a_folder_of_other_results_is_refused(results, table, tmp_path):
         reproduce([table], other, "tiny", results, tmp_path / "features")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years")
-    with pytest.raises(UsageError, match="is not empty"):
+    with pytest.raises(UsageError, match="must be a new folder or a folder of experiments"):
         reproduce([table], other, "tiny", tmp_path / "mine", tmp_path / "features")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
@@ -314,8 +314,8 @@ def test_a_missing_or_foreign_file_is_named(tmp_path):
         (('name = "own"', 'name = "own"\ncolour = "red"'), "does not describe an experiment"),
         (('["chosen", "usual"]', '["usual"]'), "cuts must include chosen"),
         (('plot = "groups"', 'plot = "bars"'), "has one column, got 2"),
-        (('name = "own"', 'name = "all"'), "names of their own"),
-        (('name = "both"', 'name = "English"'), "names of their own"),
+        (('name = "own"', 'name = "all"'), "unique names"),
+        (('name = "both"', 'name = "English"'), "unique names"),
         (('["ar", "en", "es"]', '["ar", "en", "sp"]'), "languages are some of ar, en, es, got ar, en, sp"),
         (('languages = ["en", "es"]', 'languages = ["sp"]'), "languages are some of"),
         (('languages = ["en", "es"]', "languages = []"), "got none"),
@@ -332,7 +332,7 @@ def test_a_file_that_can_not_work_is_refused_at_once(tmp_path, damage, message):
 
 
 def test_an_experiment_that_is_not_there_is_told():
-    with pytest.raises(UsageError, match="there is no experiment 'abolition'; there are: ablation"):
+    with pytest.raises(UsageError, match="there is no experiment 'abolition': choose one of ablation"):
         experiment.load_experiment("abolition")
 
 
@@ -347,13 +347,13 @@ def test_an_experiment_of_ones_own_is_a_file(tmp_path):
 def test_an_experiment_of_ones_own_is_not_written_over_one_of_the_paper(tmp_path):
     path = tmp_path / "ablation.toml"
     path.write_text(TABLE, encoding="utf-8")
-    with pytest.raises(UsageError, match=r"the paper's ablation: give it another name"):
+    with pytest.raises(UsageError, match=r"the paper's ablation: choose another name"):
         experiment.load_experiment(str(path))
 
 
 def test_what_would_be_written_over_each_other_is_refused(corpus, table, tmp_path):
     for tables in ([table, table], [replace(table, name="run")]):
-        with pytest.raises(UsageError, match="is taken"):
+        with pytest.raises(UsageError, match="is already used"):
             reproduce(tables, corpus, "tiny", tmp_path / "out", tmp_path / "features")
     assert not (tmp_path / "out").exists()
 

@@ -148,7 +148,7 @@ def test_a_study_of_another_program_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "names no setting"),
+        ("", "must list settings"),
         ('"head.hiden" = [1]', "there is no setting"),
         ('"head.hidden" = [64, 0]', "must be in"),
         ('"head.hidden" = []', "a list or a range"),
@@ -158,8 +158,8 @@ def test_a_study_of_another_program_is_refused(tmp_path):
         ('"head.hidden" = { low = 9, high = 2 }', "head.hidden"),
         ('"head.dropout" = { low = 0.0, high = 0.5, log = true }', "head.dropout"),
         ('"head.dropout" = { low = 0.0, high = 2.0 }', "must be in"),
-        ('"training.seed" = [1, 2]', "evaluated alike"),
-        ('"task" = ["multi-label"]', "evaluated alike"),
+        ('"training.seed" = [1, 2]', "evaluated in the same way"),
+        ('"task" = ["multi-label"]', "evaluated in the same way"),
         ("[head", "is not TOML"),
     ],
 )
@@ -176,7 +176,7 @@ def test_a_storage_that_cannot_be_opened_is_refused(tmp_path):
 def test_when_every_trial_fails_the_reason_is_told(tmp_path):
     search = make_search(tmp_path)
     broken = replace(search.training, texts=tuple(" " for _ in search.training.texts))
-    with pytest.raises(TrainingError, match=r"no trial of 1 completed; the last: .* has a token left"):
+    with pytest.raises(TrainingError, match=r"no trial of 1 completed; the last: .* must have a token"):
         run_study(replace(search, training=broken), trials=1, jobs=1)
 
 

@@ -37,7 +37,7 @@ def test_the_client_stands_in_for_a_model(service, local):
             found.labels for found in local.predict(TEXTS[:3], missing)
         ]
         for either in (client, local):
-            with pytest.raises(DataError, match="a language is a code such as 'en', got 7"):
+            with pytest.raises(DataError, match="a language must be a code such as 'en', got 7"):
                 either.predict(["a"], [7])
         with pytest.raises(DataError, match="5000 characters"):
             client.predict(["a" * 6000])
@@ -52,7 +52,7 @@ def test_the_client_stands_in_for_a_model(service, local):
 def test_a_client_whose_service_is_not_there_says_so():
     with pytest.raises(EmoglotError, match="cannot be reached"):
         emoglot.Client("http://127.0.0.1:9", retries=0).predict(["a"])
-    with pytest.raises(DataError, match="begins with http"):
+    with pytest.raises(DataError, match="must begin with http"):
         emoglot.Client("127.0.0.1:8000")
     with pytest.raises(DataError, match="is not the address of a service"):
         emoglot.Client("http://127.0.0.1:port")
@@ -126,9 +126,9 @@ def test_a_client_without_its_extra_names_the_extra(monkeypatch):
         (413, b"<html>too large</html>", DataError, "answered 413: '<html>too large"),
         (500, b"", EmoglotError, "answered 500"),
         (400, b'{"detail":["a"]}', EmoglotError, "answered 400"),
-        (200, b'{"ok": true}', EmoglotError, "does not answer like a service"),
-        (200, b"[1]", EmoglotError, "does not answer like a service"),
-        (200, b"hello", EmoglotError, "does not answer like a service"),
+        (200, b'{"ok": true}', EmoglotError, "is not a service"),
+        (200, b"[1]", EmoglotError, "is not a service"),
+        (200, b"hello", EmoglotError, "is not a service"),
     ],
 )
 def test_a_client_tells_what_something_else_answers(status, body, kind, message):

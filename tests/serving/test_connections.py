@@ -180,5 +180,5 @@ def test_a_client_that_leaves_is_one_line_at_debug_level(caplog):
         asyncio.run(app(scope | {"app": app, "state": {}}, receive, send))
     assert sent[0]["status"] == 499
     assert [(record.levelname, record.message) for record in caplog.records if record.name == "uvicorn.error"] == [
-        ("DEBUG", "a client left before its request to /v1/predict was complete")
+        ("DEBUG", "a client disconnected before its request to /v1/predict was complete")
     ]

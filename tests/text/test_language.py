@@ -148,7 +148,7 @@ def test_a_domain_is_left_as_it_is(name, code):
 
 @pytest.mark.parametrize("name", ["klingon", "", " ", "xx", "mul", "qaa", "x-tweets", "en-x-", "-x-tweets", "de-de-de"])
 def test_an_unknown_language_is_an_error(name):
-    with pytest.raises(UsageError, match="a language is an ISO code") as raised:
+    with pytest.raises(UsageError, match="a language must be an ISO code") as raised:
         resolve_language(name)
     assert repr(name) in str(raised.value)
 

@@ -212,5 +212,5 @@ def test_a_student_learns_what_its_teacher_says_of_texts_without_labels(dataset:
 
 def test_a_student_is_measured_on_labelled_rows(trained: Model, dataset: Dataset):
     chances = np.zeros(dataset.targets.shape, np.float32)
-    with pytest.raises(UsageError, match="give validation data"):
+    with pytest.raises(UsageError, match="pass validation data"):
         prepare(trained.encoder, dataset, None, Config(), None, chances=chances)

@@ -136,7 +136,9 @@ def test_what_can_not_be_extended_is_told(base, tmp_path):
     with pytest.raises(UsageError, match="runs without torch can be extended, 'tiny' is none: `emoglot"):
         extend(pairs(), load_encoder("tiny"), FEW, tmp_path / "wider")
     same = Parallel(("a b",) * 3, ("a b",) * 3, np.arange(3), ("xx",) * 3, ("ours",) * 3)
-    with pytest.raises(TrainingError, match="contain no word that the encoder lacks: there is nothing to add"):
+    with pytest.raises(
+        TrainingError, match="must contain words that the encoder does not know: there is nothing to add"
+    ):
         extend(same, load_encoder(base), FEW, tmp_path / "wider")
 
 
@@ -147,5 +149,5 @@ def test_the_command_extends_with_settings(base, tmp_path, capsys):
     command(out=tmp_path / "wider", parallel=[path], extend=str(base), set_=["epochs=1", "words=30"])
     captured = capsys.readouterr()
     assert "30 new words" in captured.err
-    assert "pairs kept out: distance from their English" in captured.err
+    assert "held-out pairs: distance from their English" in captured.err
     assert str(tmp_path / "wider") in captured.out

@@ -30,7 +30,7 @@ def test_what_can_not_be_trained_is_refused(encoder: HubEncoder) -> None:
         tune(encoder, make_dataset(), QUICK_TUNING.override({"fine_tune.frozen_layers": 2}))
     with pytest.raises(UsageError, match="quantize='int8' is for an encoder that is fine-tuned"):
         train("tiny", make_dataset(), quantize="int8")
-    with pytest.raises(UsageError, match="a quantisation is one of none, int8, got 'int4'"):
+    with pytest.raises(UsageError, match="a quantisation must be one of none, int8, got 'int4'"):
         train(encoder, make_dataset(), config=QUICK_TUNING, quantize="int4")
 
 
@@ -104,7 +104,9 @@ def test_devices() -> None:
     assert find_device("cpu") == torch.device("cpu")
     assert find_device("auto").type in ("cpu", "cuda")
     for name in ("toaster", "cuda:99", "meta", ""):
-        with pytest.raises(UsageError, match="a device is auto, cpu, or one that torch has here, got"):
+        with pytest.raises(
+            UsageError, match="a device must be auto, cpu or another device that torch supports here, got"
+        ):
             find_device(name)
 
 

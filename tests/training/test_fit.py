@@ -166,7 +166,7 @@ def test_a_positive_text_without_a_word_sets_no_threshold(tmp_path):
 
 def test_a_label_without_a_row_to_choose_its_threshold_is_named(tmp_path):
     validation = _renamed(make_dataset(1)).select([0, 3])
-    with pytest.warns(UserWarning, match=r"no row that chooses thresholds is labelled .*give more validation rows"):
+    with pytest.warns(UserWarning, match=r"no row that chooses thresholds is labelled .*use more validation rows"):
         model = train("tiny", make_dataset(2), validation, config=QUICK, cache=tmp_path)
     assert NEVER in model.thresholds.values()
 
@@ -235,7 +235,7 @@ def test_sentiment_is_learnt_beside_the_labels_and_not_given_with_them(dataset: 
     ("names", "message"),
     [
         (["bliss"], "got bliss"),
-        (list(LABELS), "must leave at least one label"),
+        (list(LABELS), "must leave at least one other label"),
         (["sadness", "joy"], "are positive and negative, in this order, got sadness, joy"),
     ],
 )

@@ -103,7 +103,7 @@ def test_texts_without_tokens_are_passed_over(labelled):
     blank = replace(make_dataset(3).select([0, 1]), texts=("", ""), targets=np.ones((2, 5), np.int8))
     trained = train_head(encoded(concatenate([make_dataset(3), blank])), labelled, labelled, QUICK)
     assert np.isfinite(trained.history[-1].loss)
-    with pytest.raises(TrainingError, match="no training text has a token"):
+    with pytest.raises(TrainingError, match="at least one training text must have a token"):
         train_head(encoded(blank), labelled, labelled, QUICK)
 
 

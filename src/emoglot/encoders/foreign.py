@@ -1,4 +1,4 @@
-"""The errors of compiled libraries, as one sentence of ours."""
+"""Converts errors of compiled libraries to errors of emoglot."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 
 from emoglot.errors import EmoglotError
 
-_LONGEST_REASON = 200  # characters of another library's message that fit into a sentence
-_PANIC = "PanicException"  # of Rust; a BaseException that no module exports
+_LONGEST_REASON = 200  # characters of another library's message
+_PANIC = "PanicException"  # of Rust code; a BaseException that no module exports
 
 
 @contextmanager
 def foreign_errors(path: Path | str, kind: type[EmoglotError], problem: str, way_out: str) -> Iterator[None]:
-    """Raise what onnxruntime, tokenizers or safetensors raise, a panic of Rust included, as an error of ours."""
+    """Convert errors of onnxruntime, tokenizers and safetensors, including Rust panics, to an error of emoglot."""
     try:
         yield
     except (EmoglotError, MemoryError):
         raise
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != _PANIC:
-            raise  # Ctrl-C, and the end of the program
+            raise  # KeyboardInterrupt and SystemExit
         reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
         raise kind(f"{path} {problem}: {reason}; {way_out}") from error

@@ -54,7 +54,7 @@ class HubEncoder:
     """
 
     def __init__(self, name: str, *, layer: int | None = None, source: str | Path | None = None) -> None:
-        _import_torch()  # or say how it is installed
+        _import_torch()  # raises an error with the pip command if it is missing
         self.layer = layer
         self.folder = Path(source) if source is not None else None
         self.extends: tuple[str, ...] = ()  # fingerprints of encoders with the same weights in another form
@@ -197,7 +197,7 @@ def _load(source: str, *, is_folder: bool) -> tuple[Any, Any]:
     """Load tokenizer and network from a folder or the local cache, else from the hub."""
     if is_folder and not any((Path(source) / name).is_file() for name in _TOKENIZER_FILES):
         # transformers would create a tokenizer without a vocabulary.
-        raise EncoderError(f"{source} has no tokenizer: put the {_TOKENIZER_FILES[0]} of its model there")
+        raise EncoderError(f"{source} has no tokenizer: copy the {_TOKENIZER_FILES[0]} of its model there")
     try:
         tokenizer, model = _from_pretrained(source, local_files_only=True)
     except Exception as error:  # transformers, tokenizers and safetensors raise many types
@@ -218,8 +218,8 @@ def _download(name: str) -> tuple[Any, Any]:
         return _from_pretrained(name, local_files_only=False)
     except Exception as error:
         raise EncoderError(
-            f"there is no encoder {name!r}: it is no folder, not installed, and the Hugging Face hub does not have it "
-            f"or cannot be reached ({reason_of(error)}); `emoglot encoders` lists what can be used here"
+            f"there is no encoder {name!r}: it is not a folder, not installed, and the Hugging Face hub does not have "
+            f"it or cannot be reached ({reason_of(error)}); `emoglot encoders` lists the available encoders"
         ) from error
 
 

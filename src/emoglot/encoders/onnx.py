@@ -1,4 +1,4 @@
-"""An encoder in a folder of its own, run by onnxruntime: `encoder.json`, `model.onnx` and `tokenizer.json`."""
+"""An encoder folder run by onnxruntime: `encoder.json`, `model.onnx` and `tokenizer.json`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from emoglot.encoders.onnxruntime import import_onnxruntime
 from emoglot.errors import EncoderError, UsageError
 
 QUANTIZATIONS = ("none", "int8")
-# Of the networks we write: old enough for every onnxruntime we accept, new enough for all operators used.
+# Of written networks: old enough for every supported onnxruntime, new enough for all operators used.
 OPSET = 17
 IR_VERSION = 8
 
-# onnxruntime joins an addition and the normalisation after it into one kernel, which takes five times as long as both.
+# onnxruntime fuses an addition and the normalisation after it into one kernel, which takes five times as long as both.
 _SLOW_FUSION = "SkipLayerNormFusion"
 _AGAIN = "install the encoder again"
 
@@ -35,8 +35,8 @@ _AGAIN = "install the encoder again"
 class OnnxEncoder:
     """Runs an exported network without torch.
 
-    A network that onnxruntime quantised scales its activations to the whole batch. It reads texts one at a time, so
-    that a score never depends on the other texts of a batch.
+    A network that onnxruntime quantised scales its activations over the whole batch. It encodes one text at a time, so
+    that a score does not depend on the other texts of a batch.
     """
 
     def __init__(self, folder: Path, name: str | None = None) -> None:
@@ -65,7 +65,7 @@ class OnnxEncoder:
 
     @property
     def fingerprint(self) -> str:
-        """The hash of what was exported and how."""
+        """A hash of the exported network and the export settings."""
         return self.description.fingerprint
 
     @property
@@ -79,12 +79,12 @@ class OnnxEncoder:
         return self._tokenizer
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Count subwords, frame included."""
+        """Count tokens, special tokens included."""
         with self._tokenizing():
             return _lengths(self._tokenizer.encode_batch_fast(list(texts)))
 
     def encode(self, texts: Sequence[str]) -> Ragged:
-        """Encode one batch, or, when quantised, each text by itself."""
+        """Encode one batch, or each text separately if the network requires it."""
         with self._tokenizing():
             encodings = self._tokenizer.encode_batch(list(texts))
         if not encodings:
@@ -97,7 +97,7 @@ class OnnxEncoder:
         return foreign_errors(self.folder / TOKENIZER_FILE, EncoderError, "failed on a text", _AGAIN)
 
     def _run(self, encodings: Sequence[Any]) -> Ragged:
-        """Run the network, and drop the marks around each text."""
+        """Run the network, and drop the special tokens around each text."""
         inputs = dict(zip(self.description.input_names, _padded(encodings), strict=True))
         lengths = _lengths(encodings)
         with foreign_errors(self.folder / MODEL_FILE, EncoderError, "cannot be run", _AGAIN):
@@ -120,7 +120,7 @@ class OnnxEncoder:
 def check_quantization(name: str) -> None:
     """Raise an error for an unknown quantisation."""
     if name not in QUANTIZATIONS:
-        raise UsageError(f"a quantisation is one of {', '.join(QUANTIZATIONS)}, got {name!r}")
+        raise UsageError(f"a quantisation must be one of {', '.join(QUANTIZATIONS)}, got {name!r}")
 
 
 def _padded(encodings: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -138,7 +138,7 @@ def _lengths(encodings: Sequence[Any]) -> NDArray[np.int64]:
 
 
 def _flat(rows: Iterable[Iterable[Any]], dtype: Any) -> NDArray[Any]:
-    """Join rows into one array, which is several times faster than one array for each."""
+    """Concatenate rows to one array, which is several times faster than one array per row."""
     return np.fromiter(chain.from_iterable(rows), dtype)
 
 
@@ -155,7 +155,7 @@ def _load_tokenizer(folder: Path, max_tokens: int) -> Any:
 def _open_session(folder: Path) -> Any:
     onnxruntime = import_onnxruntime()
     options = onnxruntime.SessionOptions()
-    # Two calls side by side, of one thread each, are half again as fast as one call with two threads.
+    # Two parallel calls with one thread each are 1.5 times as fast as one call with two threads.
     options.intra_op_num_threads = 1
     options.log_severity_level = 3  # errors only; warnings are about graph optimisation
     with foreign_errors(folder / MODEL_FILE, EncoderError, "cannot be run", _AGAIN):

@@ -1,7 +1,7 @@
-"""What a network file may contain: the operators of an ONNX graph are checked before onnxruntime reads it.
+"""Checks that an ONNX graph contains only allowed operators, before onnxruntime reads it.
 
-An ONNX file is a protobuf message. The walk below reads the few fields that name operators, subgraphs and files of
-external data, and steps over the weights; it needs no `onnx` package.
+An ONNX file is a protobuf message. The code below reads only the fields with operators, subgraphs and external files,
+and skips the weights; it does not need the `onnx` package.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-# What our own compilers, torch's exporter for BERT, XLM-R, DeBERTa, MPNet and the like, and onnxruntime's quantisation
-# write. Loop, Scan and If are missing on purpose: a loop may never end. RNN, GRU and LSTM end with the text.
+# The operators written by emoglot, by torch's exporter for BERT, XLM-R, DeBERTa, MPNet and similar networks, and by the
+# quantisation of onnxruntime. Loop, Scan and If are missing on purpose: a loop may never end. RNN, GRU and LSTM do.
 # fmt: off
 OPERATORS = frozenset({
     "Abs", "Add", "And", "ArgMax", "Cast", "CastLike", "Ceil", "Clip", "Concat", "Constant", "ConstantOfShape", "Conv",
@@ -27,7 +27,7 @@ OPERATORS = frozenset({
 })
 # fmt: on
 _DOMAINS = frozenset({"", "ai.onnx"})
-_MOST_DEPTH = 8  # of graphs inside graphs
+_MOST_DEPTH = 8  # of nested graphs
 _ORT_FORMAT = b"ORTM"  # in the bytes 4 to 8 of onnxruntime's own format, which it reads instead of a protobuf
 
 # Numbers of fields in onnx.proto.
@@ -40,19 +40,19 @@ _TENSOR_EXTERNAL = 13
 _ENTRY_KEY, _ENTRY_VALUE = 1, 2
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
 
-_Span: TypeAlias = tuple[int, int]  # where a message begins and ends
+_Span: TypeAlias = tuple[int, int]  # start and end of a message
 
 
 @dataclass
 class Graph:
-    """What a network file names: its operators, and the files that its weights are in."""
+    """The operators of a network file, and the external files with its weights."""
 
     operators: set[str] = field(default_factory=set)
     external: set[str] = field(default_factory=set)
 
 
 def check_graph(data: bytes | mmap.mmap) -> Graph:
-    """Return what a network names; raise ValueError for an operator that is not allowed or a file that is not ONNX."""
+    """Return what a network contains; raise ValueError for a forbidden operator or a file that is not ONNX."""
     if data[4:8] == _ORT_FORMAT:
         raise ValueError("it is not an ONNX graph")
     graph = Graph()
@@ -61,11 +61,11 @@ def check_graph(data: bytes | mmap.mmap) -> Graph:
             if number == _MODEL_GRAPH:
                 _walk_graph(data, span, graph, 0)
             elif number == _MODEL_FUNCTIONS:
-                raise ValueError("it defines functions of its own, which are not allowed")
+                raise ValueError("it defines functions, which are not allowed")
     except (IndexError, UnicodeDecodeError):
         raise ValueError("it is not an ONNX graph") from None
     if refused := sorted(graph.operators - OPERATORS):
-        raise ValueError(f"it contains {', '.join(refused)[:100]}, which no export of ours does")
+        raise ValueError(f"it contains {', '.join(refused)[:100]}, which is not allowed")
     return graph
 
 
@@ -100,7 +100,7 @@ def _walk_node(data: bytes | mmap.mmap, span: _Span, graph: Graph, depth: int) -
             domain = data[start:end].decode()
             if domain not in _DOMAINS:
                 raise ValueError(
-                    f"it contains an operator of {domain[:50]!r}, and only those of ONNX itself are allowed"
+                    f"it contains an operator of {domain[:50]!r}, but only those of ONNX itself are allowed"
                 )
         elif number == _NODE_ATTRIBUTE:
             _walk_attribute(data, (start, end), graph, depth)
@@ -125,7 +125,7 @@ def _walk_tensor(data: bytes | mmap.mmap, span: _Span, graph: Graph) -> None:
 
 
 def _messages(data: bytes | mmap.mmap, span: _Span) -> Iterator[tuple[int, _Span]]:
-    """Yield number and place of the fields of a message that have a length; numbers are stepped over."""
+    """Yield number and position of the fields of a message that have a length; numbers are skipped."""
     place, end = span
     while place < end:
         tag = data[place]

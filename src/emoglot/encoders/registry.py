@@ -23,19 +23,19 @@ from emoglot.files import is_folder
 if TYPE_CHECKING:
     from emoglot.encoders.hub import HubEncoder
 
-# The model inside the package, and the encoder it reads: `load_encoder` knows that one by its name.
+# The model in the package and its encoder, which `load_encoder` finds by its name.
 BUNDLED_MODEL = Path(__file__).parent.parent / "bundled"
 BUNDLED_NAME = "emoglot-small"
 
-# Hub models worth naming, with about the size of their weights and tokenizer in MB; any other id works as well.
+# Suggested hub models, with the approximate size of their weights and tokenizer in MB; any other id works as well.
 HUB_MODELS = {
     "xlm-roberta-large": 2250,
     "xlm-roberta-base": 1120,
     "cardiffnlp/twitter-xlm-roberta-base": 1120,
     "intfloat/multilingual-e5-small": 490,
 }
-_LONGEST_NAME = 500  # characters of a name that fit into a message
-# What `emoglot encoders install` is given for each that it installs.
+_LONGEST_NAME = 500  # characters of a name in a message
+# The arguments of `emoglot encoders install` for each encoder.
 _INSTALL_OPTIONS = {e5_small.NAME: e5_small.NAME, e5_small.INT8_NAME: f"{e5_small.NAME} --quantize int8"}
 
 
@@ -46,12 +46,12 @@ class EncoderInfo:
     name: str
     kind: str
     installed: bool
-    megabytes: float  # on disk when installed, else what would be downloaded
+    megabytes: float  # on disk if installed, else of the download
     hint: str
 
 
 def load_encoder(name: str | os.PathLike[str] | Encoder) -> Encoder:
-    """Load an encoder by name or folder; `NAME#LAYER` is another layer of a transformer than the last."""
+    """Load an encoder by name or folder; `NAME#LAYER` selects a layer of a transformer instead of the last one."""
     if isinstance(name, os.PathLike):
         name = os.fspath(name)
     if isinstance(name, Encoder):
@@ -66,18 +66,18 @@ def load_encoder(name: str | os.PathLike[str] | Encoder) -> Encoder:
         return _load_folder(Path(name))
     if not name.isprintable() or (len(name) > MAX_NAME and not is_path(name)):
         raise EncoderError(
-            f"the name of an encoder has up to {MAX_NAME} printable characters, got {name[:50]!r} of {len(name)}; "
-            "`emoglot encoders` lists what can be used here"
+            f"the name of an encoder may have at most {MAX_NAME} printable characters, got {name[:50]!r} of "
+            f"{len(name)}; `emoglot encoders` lists the available encoders"
         )
     if store.is_installed(name):
         return OnnxEncoder(store.encoder_folder(name))
     folder, _, _ = name.partition("#")
     if is_path(folder) and not is_folder(folder):
         raise EncoderError(
-            f"there is no encoder folder {name[:_LONGEST_NAME]}; `emoglot encoders` lists what can be used here"
+            f"there is no encoder folder {name[:_LONGEST_NAME]}; `emoglot encoders` lists the available encoders"
         )
     if name in _INSTALL_OPTIONS:
-        raise EncoderError(f"{name} is not installed here: emoglot encoders install {_INSTALL_OPTIONS[name]}")
+        raise EncoderError(f"{name} is not installed: emoglot encoders install {_INSTALL_OPTIONS[name]}")
     return _load_hub(name)
 
 
@@ -105,12 +105,12 @@ def load_trainable(name: str | os.PathLike[str] | Encoder) -> HubEncoder:
             "transformers library or a model of the hub"
         )
     found = load_encoder(name)
-    assert isinstance(found, HubEncoder)  # nothing else is left
+    assert isinstance(found, HubEncoder)  # the only remaining case
     return _whole(found)
 
 
 def _local_folder(name: str) -> tuple[Path | None, str]:
-    """Return the folder of an encoder that is here, and the name by which a model finds it."""
+    """Return the folder of a local encoder, and the name by which a model finds it."""
     if name == BUNDLED_NAME:
         return BUNDLED_MODEL / "encoder", name
     if is_folder(name):
@@ -119,25 +119,24 @@ def _local_folder(name: str) -> tuple[Path | None, str]:
 
 
 def _restored(folder: Path, name: str) -> HubEncoder:
-    """Load an int8 encoder as one that can be trained: with the weights that its bytes represent."""
+    """Load an int8 encoder for training, with dequantised weights."""
     from emoglot.encoders.bert_folder import restore_float32
     from emoglot.encoders.hub import HubEncoder
 
-    exported = OnnxEncoder(folder)  # which checks the files
+    exported = OnnxEncoder(folder)  # checks the files
     with tempfile.TemporaryDirectory() as scratch:
         restore_float32(folder, Path(scratch))
         encoder = HubEncoder(name, source=scratch)
-    encoder.folder = None  # all of it is in memory
+    encoder.folder = None  # everything is in memory
     encoder.extends = (exported.fingerprint, *exported.description.extends)
     return encoder
 
 
 def _whole(encoder: HubEncoder) -> HubEncoder:
-    """Raise an error for one layer of a network: training it would train the layers above, too."""
+    """Raise an error for one layer of a network, since training would also train the layers above it."""
     if encoder.layer is not None:
         raise EncoderError(
-            f"{encoder.name} is one layer of a network, and only whole networks can be trained: leave out "
-            f"#{encoder.layer}"
+            f"only whole networks can be trained, {encoder.name} is one layer: leave out #{encoder.layer}"
         )
     return encoder
 
@@ -148,7 +147,7 @@ def extended_fingerprints(encoder: Encoder) -> tuple[str, ...]:
         return encoder.description.extends
     if restored := getattr(encoder, "extends", ()):
         return tuple(restored)
-    # A folder that both onnxruntime and torch read holds one network under two fingerprints.
+    # The same network has different fingerprints in onnxruntime and in torch.
     folder = getattr(encoder, "folder", None)
     if folder is None or not (folder / DESCRIPTION_FILE).is_file():
         return ()
@@ -156,7 +155,7 @@ def extended_fingerprints(encoder: Encoder) -> tuple[str, ...]:
 
 
 def alphabet_of(encoder: Encoder) -> Alphabet | None:
-    """Return the characters that an encoder knows; None for one that may know all."""
+    """Return the alphabet of an encoder; None if it may know all characters."""
     from emoglot.encoders.hub import HubEncoder
 
     if isinstance(encoder, HubEncoder):
@@ -165,7 +164,7 @@ def alphabet_of(encoder: Encoder) -> Alphabet | None:
 
 
 def runs_beside_itself(encoder: Encoder) -> bool:
-    """Return whether several calls of an encoder at once are faster than one after another."""
+    """Return whether parallel calls of an encoder are faster than sequential ones."""
     return isinstance(encoder, OnnxEncoder)
 
 
@@ -179,18 +178,18 @@ def install_encoder(
     """Install an encoder that needs an explicit step; others need none."""
     if name != e5_small.NAME:
         raise UsageError(
-            f"only {e5_small.NAME} is installed this way, got {name!r}: hub models are fetched by name when first "
-            f"used, and `emoglot encoders export` makes a small one of them"
+            f"only {e5_small.NAME} can be installed, got {name!r}: hub models are downloaded on first use, "
+            f"and `emoglot encoders export` converts them to smaller ones"
         )
     check_quantization(quantize)
     return e5_small.install(source, on_message, int8=quantize == "int8")
 
 
 def list_encoders() -> list[EncoderInfo]:
-    """Return the encoders that can be used: those installed, and those that would be downloaded."""
+    """Return the available encoders: those installed, and those that can be downloaded."""
     megabytes = store.folder_size(BUNDLED_MODEL / "encoder") / 1e6
     infos = [
-        EncoderInfo(BUNDLED_NAME, "built in", True, megabytes, "that of the model in the package, 384 dimensions"),
+        EncoderInfo(BUNDLED_NAME, "built in", True, megabytes, "encoder of the bundled model, 384 dimensions"),
         EncoderInfo(TinyEncoder.name, "built in", True, 0.0, "hashed trigrams without meaning, for tests"),
     ]
     folders = {description.name: (description, folder) for folder, description in _described_folders()}
@@ -199,12 +198,14 @@ def list_encoders() -> list[EncoderInfo]:
         infos.append(EncoderInfo(name, "onnx", True, megabytes, f"{description.dim} dimensions"))
     for name, options in _INSTALL_OPTIONS.items():
         if name not in folders:
-            megabytes = 0 if e5_small.NAME in folders else e5_small.WHEEL_MEGABYTES  # int8 is made of what is here
+            megabytes = (
+                0 if e5_small.NAME in folders else e5_small.WHEEL_MEGABYTES
+            )  # int8 is made from it without a download
             infos.append(EncoderInfo(name, "onnx", False, megabytes, f"emoglot encoders install {options}"))
     missing = [package for package in ("torch", "transformers") if importlib.util.find_spec(package) is None]
     for name, megabytes in HUB_MODELS.items():
         cached = _is_in_hub_cache(name)
-        hint = "in the hub's cache" if cached else "fetched from the hub when first used"
+        hint = "in the hub's cache" if cached else "downloaded from the hub on first use"
         if missing:
             hint = "needs pip install 'emoglot[hub]'"
         infos.append(EncoderInfo(name, "hub", cached, megabytes, hint))
@@ -213,17 +214,17 @@ def list_encoders() -> list[EncoderInfo]:
 
 def _described_folders() -> Iterator[tuple[Path, EncoderDescription]]:
     for folder in store.installed_folders():
-        with suppress(EncoderError):  # a damaged one cannot be used, and must not hide those that can
+        with suppress(EncoderError):  # a damaged encoder must not hide the others
             yield folder, EncoderDescription.read(folder)
 
 
 def is_path(name: str) -> bool:
-    """Return whether a name can only mean a folder, so that the hub is never asked for it."""
+    """Return whether a name can only be a folder, so that it is never looked up on the hub."""
     return name.startswith((".", "~")) or Path(name).is_absolute()
 
 
 def _folder_name(folder: Path) -> str:
-    """Return a name for a folder that, stored in a model, cannot be mistaken for a name of the hub."""
+    """Return a name for a folder that cannot be confused with a model id of the hub."""
     return str(folder) if is_path(str(folder)) else f"./{folder.as_posix()}"
 
 
@@ -235,7 +236,7 @@ def _load_folder(folder: Path) -> Encoder:
 
         return HubEncoder(_folder_name(folder), source=folder)
     raise EncoderError(
-        f"{folder} is no encoder: it has neither {DESCRIPTION_FILE} (made by `emoglot encoders export`) "
+        f"{folder} is not an encoder: it has neither {DESCRIPTION_FILE} (written by `emoglot encoders export`) "
         f"nor config.json (a transformers folder)"
     )
 
@@ -245,13 +246,13 @@ def _load_hub(name: str) -> Encoder:
 
     base, mark, layer = name.partition("#")
     if mark and not layer.isdecimal():
-        raise EncoderError(f"a layer is a number, as in {base}#12, got {layer!r}")
+        raise EncoderError(f"a layer must be a number, as in {base}#12, got {layer!r}")
     source = Path(base) if Path(base).is_dir() else None
     return HubEncoder(_folder_name(source) if source else base, layer=int(layer) if mark else None, source=source)
 
 
 def _is_in_hub_cache(name: str) -> bool:
-    # huggingface_hub comes with tokenizers; asking its cache touches no network.
+    # huggingface_hub is a dependency of tokenizers; looking into its cache does not use the network.
     from huggingface_hub import try_to_load_from_cache
 
     repositories = [name] if "/" in name else [name, f"FacebookAI/{name}"]

@@ -117,7 +117,7 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise EncoderError(f"{folder} is no float32 encoder folder: {name} cannot be read") from error
+        raise EncoderError(f"{folder} is not a float32 encoder folder: {name} cannot be read") from error
     return content
 
 

@@ -12,7 +12,7 @@ CACHE_VARIABLE = "EMOGLOT_CACHE"
 
 
 def cache_folder() -> Path:
-    """Return the cache folder: $EMOGLOT_CACHE, else that of the platform. Everything in it can be made again."""
+    """Return the cache folder: $EMOGLOT_CACHE, else that of the platform. Everything in it can be recreated."""
     if given := os.environ.get(CACHE_VARIABLE):
         return Path(given)
     from platformdirs import user_cache_path
@@ -29,13 +29,13 @@ def is_installed(name: str) -> bool:
     """Return whether an encoder of this name is installed."""
     try:
         return (encoder_folder(name) / DESCRIPTION_FILE).is_file()
-    except (OSError, ValueError):  # a name that no folder can have
+    except (OSError, ValueError):  # not a valid name of a folder
         return False
 
 
 def installed_folders() -> list[Path]:
     """Return the folders of the installed encoders."""
-    # A name that begins with a dot is one in the making, or left by a process that died.
+    # A name that begins with a dot is a draft, possibly left by a process that died.
     return sorted(path.parent for path in (cache_folder() / "encoders").glob(f"[!.]*/{DESCRIPTION_FILE}"))
 
 

@@ -24,7 +24,7 @@ def evaluate_model(model: Model, data: Dataset, domain: str | None = None) -> Ev
         )
     rows = data.with_labels(model.labels).annotated()
     if not len(rows):
-        raise DataError("no row has a known label: a test file without gold labels can be predicted, not evaluated")
+        raise DataError("at least one row must have a known label, got none: use a file with gold labels")
     # The name of a dataset may end in its language.
     domains = [
         domain or source.removesuffix(f"-{language}")

@@ -48,13 +48,15 @@ def calibrate(
     """
     rows = data.with_labels(model.labels).annotated()
     if not len(rows):
-        raise DataError(f"no row is annotated with any of the model's labels ({', '.join(model.labels)})")
+        raise DataError(
+            f"at least one row must be annotated with one of the model's labels ({', '.join(model.labels)}), got none"
+        )
     state, analysis = model.state, model.analyse(rows.texts, ANY)
     # Texts that the model cannot read have no scores to choose a threshold by.
     readable = np.flatnonzero(analysis.is_read)
     chooser = _Chooser(rows.select(readable), analysis.scores[readable], state, least_precision)
     if not len(readable):
-        raise DataError("the model's encoder reads none of the annotated texts: no threshold can be chosen on them")
+        raise DataError("thresholds need at least one annotated text that the model can read, got none: use other data")
     if pooled and domain is None:
         return model.with_state(replace(state, thresholds=chooser.pooled(), strictness=chooser.strictness()))
     suffix = f"{DOMAIN_MARK}{domain}" if domain else ""

@@ -1,1 +1,1 @@
-"""From texts to scores: what predicting needs, with numpy and onnxruntime alone."""
+"""Inference: from texts to scores, with only numpy and onnxruntime."""

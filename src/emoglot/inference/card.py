@@ -31,7 +31,7 @@ def render_card(name: str, description: ModelDescription) -> str:
 
 
 def render_hub_card(name: str, description: ModelDescription) -> str:
-    """Return the card with the metadata by which the Hugging Face hub files a model."""
+    """Return the card with the metadata for the Hugging Face hub."""
     return _HUB_METADATA + render_card(name, description)
 
 
@@ -51,10 +51,10 @@ def _introduction(description: ModelDescription) -> str:
 
 def _quality(description: ModelDescription) -> str:
     metrics = description.metrics.overall
-    about_wide = "; the n-grams' logits were scaled on them too, which reads no label"
+    about_wide = "; the logits of the n-grams were also scaled on them, without their labels"
     lines = [
         f"Measured on {metrics.rows} validation rows that chose the best epoch but neither weights nor thresholds, "
-        f"so slightly optimistic{about_wide if description.config['wide']['enabled'] else ''}.",
+        f"so the figures are slightly optimistic{about_wide if description.config['wide']['enabled'] else ''}.",
         "",
         "| language | rows | macro-F1 | micro-F1 | Jaccard |",
         "|---|---|---|---|---|",
@@ -90,5 +90,5 @@ def _settings(config: Mapping[str, Any]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a name as it can stand in a table: with bars escaped and without line breaks."""
+    """Return a name for a table cell: with escaped bars and without line breaks."""
     return " ".join(text.replace("|", r"\|").split())

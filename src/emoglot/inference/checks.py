@@ -1,4 +1,4 @@
-"""The checks of a model folder: nothing in a folder from elsewhere is believed before it has passed them."""
+"""The checks of a model folder, which may come from an untrusted source."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from emoglot.text.normalise import NORMALISATION_VERSION
 if TYPE_CHECKING:
     from emoglot.inference.folder import ModelState
 
-# More than any model of ours could need; a folder from elsewhere must not fill the memory before it is refused.
+# More than any model needs; an untrusted folder must not fill the memory before it is rejected.
 MAX_FILE_BYTES = 2**30
 MAX_PAGE_BYTES = 2**20
 MAX_LABELS = 1000
@@ -51,7 +51,7 @@ _WEIGHT_DTYPES = {
 
 
 def read_file(folder: Path, name: str, description: ModelDescription, most_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """Read a file whose size and hash must be those recorded."""
+    """Read a file; raise ModelError if its size or hash is not the recorded one."""
     recorded = description.files.get(name)
     if recorded is None:
         raise ModelError(f"{folder / DESCRIPTION_FILE} records no size and hash for {name}: copy or train it again")
@@ -61,19 +61,19 @@ def read_file(folder: Path, name: str, description: ModelDescription, most_bytes
     found = path.stat().st_size
     if found != recorded.bytes:
         raise ModelError(
-            f"{path} must have {recorded.bytes} bytes, got {found}: it is truncated or foreign; copy it again"
+            f"{path} must have {recorded.bytes} bytes, got {found}: it is truncated or another file; copy it again"
         )
     check_place(path, folder, most_bytes)
     data = path.read_bytes()
     if sha256(data) != recorded.sha256:
-        raise ModelError(f"{path} was altered: its sha256 is not the recorded one; copy or train it again")
+        raise ModelError(f"{path} has changed: its sha256 is not the recorded one; copy or train it again")
     return data
 
 
 def check_pages(folder: Path, description: ModelDescription) -> None:
-    """Check the files that are written for people, where they are there.
+    """Check the model card and the languages, if they exist.
 
-    Anybody may edit the card. What was measured of languages must be as recorded; earlier versions did not record it.
+    The card may be edited. The file of languages must have the recorded hash, which earlier versions did not record.
     """
     read_page(folder, CARD_FILE)
     if read_entries(folder) is not None and LANGUAGES_FILE in description.files:
@@ -81,7 +81,7 @@ def check_pages(folder: Path, description: ModelDescription) -> None:
 
 
 def read_page(folder: Path, name: str) -> str | None:
-    """Read a file that is written for people: UTF-8, of limited size and inside the folder; None if there is none."""
+    """Read the card or the languages: UTF-8, of limited size and inside the folder; None if the file is missing."""
     path = folder / name
     if not os.path.lexists(path):
         return None
@@ -93,7 +93,7 @@ def read_page(folder: Path, name: str) -> str | None:
 
 
 def read_entries(folder: Path) -> list[dict[str, Any]] | None:
-    """Read what was measured of each language; None if nobody did."""
+    """Read the measured quality of each language; None if it was not measured."""
     path, text = folder / LANGUAGES_FILE, read_page(folder, LANGUAGES_FILE)
     if text is None:
         return None
@@ -113,7 +113,7 @@ def check_head(path: Path, graph: bytes) -> None:
 
 
 def read_tensors(path: Path, data: bytes) -> dict[str, NDArray[Any]]:
-    """Read the weights, checking their names, their types, and that all of them are numbers."""
+    """Read the weights; check their names and types, and that they are finite."""
     from safetensors.numpy import load
 
     with foreign_errors(path, ModelError, "does not describe a model", "copy or train it again"):
@@ -131,25 +131,27 @@ def read_tensors(path: Path, data: bytes) -> dict[str, NDArray[Any]]:
 def _is_finite(array: NDArray[Any]) -> bool:
     if array.dtype != np.float16:
         return bool(np.isfinite(array).all())
-    # Half precision has no fast path in numpy. As integers, infinity and NaN are the largest of either sign.
+    # numpy is slow for float16. As integers, infinity and NaN are the largest values of either sign.
     positive, negative = array.view(np.int16), array.view(np.uint16)
     return not array.size or bool(positive.max() < _HALF_INFINITY and negative.max() < _MINUS_HALF_INFINITY)
 
 
 def check_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the labels; refuse more than a model can have before they are compared with each other."""
+    """Return the labels; raise ModelError if there are too many, before they are compared with each other."""
     if len(labels) > MAX_LABELS:
-        raise ModelError(f"a model may have {MAX_LABELS} labels, got {len(labels)}: train it on fewer")
+        raise ModelError(f"a model may have at most {MAX_LABELS} labels, got {len(labels)}: train it on fewer")
     return check_names(labels)
 
 
 def check_encoder_name(name: str) -> str:
-    """Refuse a name that can neither be an encoder's nor a path that training writes: absolute, or from here down."""
+    """Raise ModelError unless a name is that of an encoder, an absolute path, or a path below the working directory."""
     parts = re.split(r"[/\\]", name)
     if not name.strip() or not name.isprintable() or len(name) > _MAX_PATH or max(map(len, parts)) > MAX_NAME:
-        raise ModelError(f"the name of an encoder has 1 to {MAX_NAME} printable characters, got {name[:50]!r}")
+        raise ModelError(f"the name of an encoder must have 1 to {MAX_NAME} printable characters, got {name[:50]!r}")
     if ".." in parts or name.startswith(("//", "\\\\", "~")):
-        raise ModelError(f"an encoder is never above the working directory or on another machine, got {name[:200]!r}")
+        raise ModelError(
+            f"an encoder must not be above the working directory or on another machine, got {name[:200]!r}"
+        )
     return name
 
 
@@ -158,14 +160,14 @@ def check_state(state: ModelState, normalisation: int | None, folder: Path) -> N
     _check_thresholds(state, folder)
     if normalisation != NORMALISATION_VERSION:
         raise ModelError(
-            f"{folder} was trained on normalisation {normalisation}, this emoglot has {NORMALISATION_VERSION}: train "
-            "it again"
+            f"{folder} was trained with version {normalisation} of the normalisation, this emoglot has version "
+            f"{NORMALISATION_VERSION}: train it again"
         )
     if state.wide:
         _check_wide(state, state.config, folder)
-    # Not the other way round: a label that no validation row was annotated with has no figures.
+    # The reverse is allowed: a label that no validation row annotates has no metrics.
     if strange := state.metrics.overall.per_class.keys() - set(state.labels):
-        raise ModelError(f"{folder}: there are metrics of {', '.join(sorted(strange)[:5])}, which is no label")
+        raise ModelError(f"{folder}: metrics must be of labels, got {', '.join(sorted(strange)[:5])}")
 
 
 def _check_thresholds(state: ModelState, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The description of a model folder, `model.json`: its entries, and how it is read."""
+"""The description of a model folder, `model.json`, and how it is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMAT_VERSION = 1
 DESCRIPTION_FILE = "model.json"
 CARD_FILE = "README.md"
 LANGUAGES_FILE = "languages.json"
-# More than any model of ours could need; a folder from elsewhere must not fill the memory before it is refused.
+# More than any model needs; an untrusted folder must not fill the memory before it is rejected.
 MAX_DESCRIPTION_BYTES = 2**25
 
 Thresholds = list[float | None]  # None for a label that is never predicted: JSON has no infinity
@@ -49,7 +49,7 @@ class FileRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDescription:
-    """The content of `model.json`; folders of earlier versions lack what has a default."""
+    """The content of `model.json`; entries with a default are missing in folders of earlier versions."""
 
     format: str = FORMAT
     version: int = FORMAT_VERSION
@@ -67,7 +67,7 @@ class ModelDescription:
 
 
 def read_description(folder: Path) -> ModelDescription:
-    """Read model.json, checking all of its entries."""
+    """Read model.json and check all entries."""
     content = read_content(folder)
     try:
         return build(ModelDescription, content, ignore_unknown=True)
@@ -78,12 +78,12 @@ def read_description(folder: Path) -> ModelDescription:
 
 
 def read_content(folder: Path) -> dict[str, Any]:
-    """Read model.json, checking its size, its format and its version."""
+    """Read model.json and check its size, format and version."""
     path = folder / DESCRIPTION_FILE
     if not folder.is_dir():
         raise ModelError(f"there is no model folder {folder}: train one with `emoglot train --out {folder}`")
     if not path.is_file():
-        raise ModelError(f"{folder} is no emoglot model: it has no {DESCRIPTION_FILE}")
+        raise ModelError(f"{folder} is not an emoglot model: it has no {DESCRIPTION_FILE}")
     check_place(path, folder, MAX_DESCRIPTION_BYTES)
     content = parse_json(path, path.read_bytes())
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -99,7 +99,7 @@ def read_content(folder: Path) -> dict[str, Any]:
 
 
 def check_place(path: Path, folder: Path, most_bytes: int) -> None:
-    """Refuse a file that is too large, a link that leads out of the folder, and a pipe or device."""
+    """Raise ModelError for a file that is too large, a link that points outside the folder, a pipe or a device."""
     try:
         check_regular(path, folder, most_bytes)
     except (OSError, ValueError) as error:
@@ -107,7 +107,7 @@ def check_place(path: Path, folder: Path, most_bytes: int) -> None:
 
 
 def parse_json(path: Path, data: bytes) -> Any:
-    """Parse the content of a file, refusing what is no JSON and what is nested too deep."""
+    """Parse the content of a file; raise ModelError if it is not JSON or nested too deeply."""
     try:
         return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -117,4 +117,4 @@ def parse_json(path: Path, data: bytes) -> Any:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number in JSON")
+    raise ValueError(f"{name} is not a JSON number")

@@ -5,7 +5,7 @@ exported/
 ├── tokenizer.json     for the tokenizers library, which exists for many programming languages
 ├── encoder.onnx       token ids → one vector per token
 ├── head.onnx          vectors → logits and attention; any number of texts and tokens
-├── wide.safetensors   the n-grams, where the model has them
+├── wide.safetensors   the n-grams, if the model has them
 ├── examples.jsonl     texts with the expected result of each step, to test a port
 └── README.md
 """
@@ -80,7 +80,7 @@ def _write_encoder(encoder: Encoder, draft: Path, quantize: str) -> OnnxEncoder:
     scratch = draft / "encoder"
     if isinstance(encoder, OnnxEncoder):
         if quantize != "none":
-            raise UsageError(f"{encoder.name} is exported as it is: --quantize is for encoders of the hub")
+            raise UsageError(f"--quantize is only for encoders of the hub, got {encoder.name}: leave it out")
         copy_files(encoder.folder, scratch)
     else:
         from emoglot.encoders.export import export_encoder

@@ -1,12 +1,12 @@
-"""The model folder: what a trained model is made of, written as JSON, safetensors and ONNX, and checked when read.
+"""The model folder: a trained model as JSON, safetensors and ONNX files, which are checked when they are read.
 
 my-model/
 ├── model.json            labels, thresholds, config, encoder, data summary, metrics, sizes and hashes of the files
 ├── weights.safetensors   the weights of the head and of the wide channel
 ├── head.onnx             the same head, compiled for onnxruntime
-├── encoder/              the encoder, where it was trained along with the head
-├── README.md             the model card, for people
-└── languages.json        what was measured of each language, where somebody did
+├── encoder/              the encoder, if it was trained together with the head
+├── README.md             the model card
+└── languages.json        the measured quality of each language, if it was measured
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ from emoglot.labels import check_names, is_unicode
 from emoglot.text.language_names import NO_LANGUAGE, PRIVATE_USE
 from emoglot.text.normalise import NORMALISATION_VERSION
 
-DOMAIN_MARK = PRIVATE_USE  # in a language code, before the name of a kind of text
-LEAST_PRECISION = 1 / 3  # of a label in texts of any language, where a language was only recognised
+DOMAIN_MARK = PRIVATE_USE  # in a language code, before the name of a domain
+LEAST_PRECISION = 1 / 3  # of a label in texts of any language, if the language was only recognised
 WEIGHTS_FILE = "weights.safetensors"
 GRAPH_FILE = "head.onnx"
 ENCODER_FOLDER = "encoder"
@@ -85,8 +85,10 @@ class ModelState:
     wide: WideChannel | None
     training: Mapping[str, Any]  # summaries of the data and of the training
     metrics: Evaluation  # as measured on held-out validation rows
-    language_thresholds: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # instead of the others
-    includes_encoder: bool = False  # in the folder: it was trained for this model alone
+    language_thresholds: Mapping[str, NDArray[np.float64]] = field(
+        default_factory=dict
+    )  # by language, instead of `thresholds`
+    includes_encoder: bool = False  # whether the encoder was trained for this model and is in its folder
     strictness: Strictness | None = None  # thresholds for a wanted precision or recall
 
     @property
@@ -100,12 +102,12 @@ class ModelState:
         return (*self.labels, *self.sentiment)
 
     def thresholds_for(self, language: str | None, *, named: bool = True) -> NDArray[np.float64]:
-        """Return the thresholds of a language such as "pt-BR", else those of "pt", else those of all languages.
+        """Return the thresholds of a language such as "pt-BR", else those of "pt", else those for any text.
 
-        The code of texts like those of one dataset ends as in BCP 47: "pt-BR-x-brighter", or "und-x-brighter" for
-        texts of any language. A recognised language does not mean that a text is like those that chose the thresholds
-        of the language. So, unless the caller `named` it, a label that would be right less than one time in three in
-        texts of any language needs a higher score, at most that for any language.
+        The code for texts of one domain ends in a private subtag of BCP 47: "pt-BR-x-brighter", or "und-x-brighter" for
+        any language. A text in a recognised language may differ from the texts that chose the thresholds of that
+        language. Therefore, unless the caller `named` the language, a label that would be right less than one time in
+        three in texts of any language needs a higher score, at most the threshold for any text.
         """
         found = (self.language_thresholds.get(code) for code in _broader(language or NO_LANGUAGE))
         own = next((thresholds for thresholds in found if thresholds is not None), self.thresholds)
@@ -115,13 +117,13 @@ class ModelState:
         return np.maximum(own, np.minimum(least, self.thresholds))
 
     def fingerprint(self) -> str:
-        """Return a hash of what the scores depend on, except the encoder; thresholds do not change scores."""
+        """Return a hash of everything that scores depend on, except the encoder; thresholds do not change scores."""
         settings = json.dumps(self.config.to_dict(), sort_keys=True).encode()
         return sha256(self.graph + save_tensors(_tensors(self)) + settings)
 
 
 def _broader(language: str) -> Iterator[str]:
-    """Yield a language code and those that it falls back to, the nearest first."""
+    """Yield a language code and its fallbacks, the nearest first."""
     name, mark, domain = language.partition(DOMAIN_MARK)
     names = dict.fromkeys((name, name.partition("-")[0]))
     if mark:
@@ -130,25 +132,30 @@ def _broader(language: str) -> Iterator[str]:
 
 
 def check_target(folder: Path) -> None:
-    """Raise an error where a model cannot be written, or where it would replace anything but a model."""
+    """Raise UsageError if a model cannot be written, or would replace anything other than a model."""
     if not is_unicode(str(folder)):
-        raise UsageError(f"the name of a model folder is UTF-8, got {str(folder)!r}: choose another name")
+        raise UsageError(f"the name of a model folder must be UTF-8, got {str(folder)!r}: choose another name")
     above = next((parent for parent in folder.resolve().parents if parent.exists()), folder)
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise UsageError(f"{folder} cannot be written, because {above} is not a writable folder: choose another")
     if folder.exists() and not _is_replaceable(folder):
-        raise ModelError(f"{folder} is not a model folder, or not only: choose another name, nothing was overwritten")
+        raise ModelError(
+            f"only a folder with nothing but a model can be replaced, got {folder}: choose another name; "
+            "nothing was overwritten"
+        )
     if folder.exists() and (os.path.samefile(folder, os.curdir) or os.path.ismount(folder)):
-        raise UsageError(f"{folder} is the working directory or a mounted disk, and stays: name a folder inside it")
+        raise UsageError(
+            f"{folder} is the working directory or a mounted disk, which cannot be replaced: use a folder inside it"
+        )
 
 
 def write_model(
     state: ModelState, folder: Path, version: str, encoder: Path | None = None, hub_name: str | None = None
 ) -> None:
-    """Write the folder whole or not at all; only another model is ever replaced.
+    """Write the folder atomically; only another model can be replaced.
 
-    `encoder` is the folder of an encoder that belongs to this model alone; `hub_name` is what the model card calls a
-    model that goes to the Hugging Face hub.
+    `encoder` is the folder of an encoder that is part of the model; `hub_name` is the name in the model card of a model
+    that is uploaded to the Hugging Face hub.
     """
     check_target(folder)
     check_labels(state.labels)
@@ -156,7 +163,7 @@ def write_model(
     page = card.render_hub_card(hub_name, description) if hub_name else card.render_card(folder.name, description)
     contents = {WEIGHTS_FILE: save_tensors(_tensors(state)), GRAPH_FILE: state.graph}
     if encoder:
-        # It has the hashes of the encoder's other files.
+        # It contains the hashes of the other files of the encoder.
         contents[_ENCODER_DESCRIPTION] = (encoder / ENCODER_DESCRIPTION_FILE).read_bytes()
     recorded = {name: _record(data) for name, data in contents.items()}
     with folder_in_the_making(folder) as draft:
@@ -164,15 +171,15 @@ def write_model(
             copy_files(encoder, draft / ENCODER_FOLDER)
         for name, data in contents.items():
             (draft / name).write_bytes(data)
-        (draft / CARD_FILE).write_bytes(page.encode())  # not recorded, because people edit it
+        (draft / CARD_FILE).write_bytes(page.encode())  # not recorded, because it may be edited
         text = _as_json(asdict(replace(description, files=recorded)))
         (draft / DESCRIPTION_FILE).write_text(text, encoding="utf-8")
 
 
 def write_page(folder: Path, name: str, text: str) -> None:
-    """Write the card or the languages of a model that exists; the size and hash of the languages are recorded."""
+    """Write the card or the languages of an existing model; the size and hash of the languages are recorded."""
     if name not in (CARD_FILE, LANGUAGES_FILE):
-        raise ValueError(f"only {CARD_FILE} and {LANGUAGES_FILE} are written after the model, got {name!r}")
+        raise ValueError(f"only {CARD_FILE} and {LANGUAGES_FILE} can be written to an existing model, got {name!r}")
     content = read_content(folder)
     write_whole(folder / name, text)
     if name == LANGUAGES_FILE:
@@ -189,7 +196,7 @@ def _as_json(content: Mapping[str, Any]) -> str:
 
 
 def read_model(folder: Path) -> ModelState:
-    """Read a folder, checking format, version, sizes, hashes, operators, types, shapes and names."""
+    """Read a folder and check format, version, sizes, hashes, operators, types, shapes and names."""
     description = read_description(folder)
     weights_data = read_file(folder, WEIGHTS_FILE, description)
     graph = read_file(folder, GRAPH_FILE, description)

@@ -16,7 +16,7 @@ from emoglot.files import folder_in_the_making, is_folder
 from emoglot.inference.description import DESCRIPTION_FILE, LANGUAGES_FILE
 from emoglot.inference.folder import ENCODER_FOLDER, FILES
 
-# As the hub names repositories: letters, digits, ".", "_" and "-", the first and last of them no sign.
+# Names of repositories on the hub: letters, digits, ".", "_" and "-", with a letter or digit at either end.
 _NAME = re.compile(r"\w(?:[\w.-]{0,94}\w)?/\w(?:[\w.-]{0,94}\w)?", re.ASCII)
 _ENCODER_FILES = f"{ENCODER_FOLDER}/*"
 
@@ -27,21 +27,21 @@ def is_hub_name(name: str | os.PathLike[str]) -> bool:
 
 
 def find_model(name: str | os.PathLike[str], *, revision: str | None = None, token: str | bool | None = None) -> Path:
-    """Return the folder of a model: the local one of that name, else the hub's, downloaded if it is not in the cache.
+    """Return the folder of a model: a local folder, else a model of the hub, which is downloaded if it is not cached.
 
-    `revision` is a branch, a tag or a commit of the hub; a commit that was downloaded once is never looked up again.
+    `revision` is a branch, a tag or a commit of the hub; a downloaded commit is not looked up again.
     """
     if is_folder(name):
         if revision is not None:
             raise UsageError(
-                f"a revision belongs to a model of the Hugging Face hub, got {revision!r} for the local folder {name}: "
+                f"a revision is only for models of the Hugging Face hub, got {revision!r} for the local folder {name}: "
                 "leave it out, or load from another working directory"
             )
         return Path(name)
     if not is_hub_name(name):
         shown = os.fspath(name)[:LONGEST_REASON]
         raise ModelError(
-            f"there is no model folder {shown}, and it is no name of the Hugging Face hub such as user/model: "
+            f"there is no model folder {shown}, and it is not a name of the Hugging Face hub such as user/model: "
             f"train one with `emoglot train --out {shown}`"
         )
     return _download(_spelling(name), revision, token)
@@ -50,9 +50,9 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, tok
 def upload_folder(
     folder: Path, name: str, *, private: bool | None, token: str | bool | None, revision: str | None, message: str
 ) -> str:
-    """Upload a model folder to the hub in one commit, and return the commit's address."""
+    """Upload a model folder to the hub in one commit, and return the URL of the commit."""
     if not is_hub_name(name):
-        raise UsageError(f"a model of the Hugging Face hub is named user/model, got {name!r}")
+        raise UsageError(f"the name of a model on the Hugging Face hub must have the form user/model, got {name!r}")
     huggingface_hub = _import_hub()
     api = huggingface_hub.HfApi(token=token)
     with _one_sentence(name, revision):
@@ -64,7 +64,7 @@ def upload_folder(
             folder_path=folder,
             revision=revision,
             commit_message=message,
-            delete_patterns=[_ENCODER_FILES, LANGUAGES_FILE],  # those of the model that is replaced
+            delete_patterns=[_ENCODER_FILES, LANGUAGES_FILE],  # files of the replaced model
         )
     return str(commit.commit_url)
 
@@ -78,8 +78,8 @@ def _download(name: str, revision: str | None, token: str | bool | None) -> Path
         )
     if not (snapshot / DESCRIPTION_FILE).is_file():
         raise ModelError(
-            f"{name} on the Hugging Face hub is no emoglot model: it has no {DESCRIPTION_FILE}; if it is an encoder, "
-            f"train a model on it with `emoglot train --encoder {name}`"
+            f"{name} on the Hugging Face hub is not an emoglot model: it has no {DESCRIPTION_FILE}; if it is an "
+            f"encoder, train a model on it with `emoglot train --encoder {name}`"
         )
     return _without_links(snapshot, cache_folder() / "models" / name.replace("/", "--") / snapshot.name)
 
@@ -95,7 +95,7 @@ def _without_links(snapshot: Path, folder: Path) -> Path:
 
 def _link_or_copy(source: str, target: str) -> None:
     try:
-        os.link(os.path.realpath(source), target)  # takes no room
+        os.link(os.path.realpath(source), target)  # needs no disk space
     except OSError:  # another file system, or one without hard links
         shutil.copyfile(source, target)
 
@@ -109,28 +109,28 @@ def _one_sentence(name: str, revision: str | None) -> Iterator[None]:
         yield
     except errors.GatedRepoError as error:
         raise ModelError(
-            f"{name} is on the Hugging Face hub, but its owner must grant access: ask there, then pass token=…"
+            f"{name} on the Hugging Face hub requires access by its owner: request access there, then pass token=…"
         ) from error
     except errors.RepositoryNotFoundError as error:
         raise ModelError(
-            f"there is no model {name}: it is no local folder, and the Hugging Face hub has none of that name, or a "
-            "private one: check the spelling, or pass token=…"
+            f"there is no model {name}: it is not a local folder, and the Hugging Face hub has no public model of that "
+            "name: check the spelling, or pass token=…"
         ) from error
     except errors.RevisionNotFoundError as error:
         raise ModelError(
-            f"{name} on the Hugging Face hub has no revision {revision!r}: give a branch, a tag or a whole commit id"
+            f"{name} on the Hugging Face hub has no revision {revision!r}: use a branch, a tag or a full commit id"
         ) from error
     except errors.LocalEntryNotFoundError as error:
         raise ModelError(
             f"there is no local folder {name}, the Hugging Face hub cannot be reached, and its cache on this machine "
-            "does not have the model: check the network and HF_HUB_OFFLINE, or give a model folder"
+            "does not have the model: check the network and HF_HUB_OFFLINE, or use a model folder"
         ) from error
-    except Exception as error:  # the HTTP library's errors, too, which differ from one version to the next
+    except Exception as error:  # also errors of the HTTP library, which differ between versions
         raise ModelError(f"the Hugging Face hub did not serve {name}: {reason_of(error)}; try again later") from error
 
 
 def _spelling(name: str | os.PathLike[str]) -> str:
-    """Return a name as it was given; a Path writes slashes in the way of its system."""
+    """Return a name with forward slashes, which a Path may have converted."""
     return name.as_posix() if isinstance(name, Path) else os.fspath(name)
 
 

@@ -33,8 +33,8 @@ class Pipeline:
         shape = (self._head.dim, self._head.width)
         if shape != (encoder.dim, len(state.outputs)):
             raise ModelError(
-                f"the network maps {shape[0]} dimensions to {shape[1]} labels, "
-                f"the encoder gives {encoder.dim} and the folder names {len(state.outputs)}: the folder is damaged"
+                f"the network maps {shape[0]} dimensions to {shape[1]} labels, but the encoder has {encoder.dim} "
+                f"dimensions and the folder {len(state.outputs)} labels: the folder is damaged"
             )
 
     def run(self, texts: Sequence[str]) -> Iterator[Scores]:

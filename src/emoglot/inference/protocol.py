@@ -1,4 +1,4 @@
-"""What a model in this process and a client of a service have in common, for type hints."""
+"""The protocols that a model and the clients of a service share, for type hints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Wanted = float | None  # a precision or recall to reach; None for the thresholds
 
 
 class Predictor(Protocol):
-    """Predicts emotions: `emoglot.Model` and `emoglot.Client` do."""
+    """Predicts emotions; implemented by `emoglot.Model` and `emoglot.Client`."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ class Predictor(Protocol):
         """The score from which each label is predicted; infinity for one that is never predicted."""
         ...
 
-    @overload  # a string is an iterable of strings, too
+    @overload  # a string is also an iterable of strings
     def predict(  # type: ignore[overload-overlap]
         self, texts: str, language: str | None = None, *, precision: Wanted = None, recall: Wanted = None
     ) -> Prediction: ...
@@ -47,7 +47,7 @@ class Predictor(Protocol):
 
 
 class AsyncPredictor(Protocol):
-    """Predicts emotions without blocking: `emoglot.AsyncClient` does.
+    """Predicts emotions without blocking; implemented by `emoglot.AsyncClient`.
 
     The properties of `Predictor` are methods here, because a property cannot be awaited.
     """

@@ -29,12 +29,12 @@ class Strictness:
     def thresholds(self, precision: float | None, recall: float | None) -> NDArray[np.float64]:
         """Return the thresholds (labels,) for a given precision or recall."""
         if (precision is None) == (recall is None):
-            raise UsageError("give either precision or recall, not both")
+            raise UsageError("exactly one of precision and recall can be requested: leave out the other")
         table, wanted, name = (
             (self.precision, precision, "precision") if recall is None else (self.recall, recall, "recall")
         )
         if isinstance(wanted, bool) or not isinstance(wanted, Real) or not 0 < wanted <= 1:
-            raise UsageError(f"{name} is a share above 0 and at most 1, such as 0.8, got {wanted!r}")
+            raise UsageError(f"{name} must be above 0 and at most 1, such as 0.8, got {wanted!r}")
         # Rounded up to the stricter hundredth; 1e-9 allows for binary fractions.
         return table[:, max(1, math.ceil(wanted * STEPS - 1e-9)) - 1]
 

@@ -19,8 +19,8 @@ def choose_thresholds(
 ) -> NDArray[np.float64]:
     """Return for every class the smallest threshold that maximises its F1 over the rows that annotate it.
 
-    `scores` (rows, labels) lie in [0, 1]; a row is positive when its score is at or above the threshold. A row counts
-    as often as its weight, a positive number, says, by default once.
+    `scores` (rows, labels) are in [0, 1]; a row is positive if its score is at or above the threshold. `weights` are
+    positive counts of the rows, by default 1.
     """
     _check(scores, targets)
     thresholds = []

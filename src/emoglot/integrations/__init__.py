@@ -1,1 +1,1 @@
-"""emoglot inside other libraries; importing a module of this folder registers emoglot with the library of its name."""
+"""emoglot in other libraries; importing a module of this folder registers emoglot with the library of that name."""

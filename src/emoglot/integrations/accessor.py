@@ -1,4 +1,4 @@
-"""What `frame.emoglot` is."""
+"""The accessor `frame.emoglot`."""
 
 from __future__ import annotations
 

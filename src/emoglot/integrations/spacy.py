@@ -53,7 +53,7 @@ def _get(doc: Doc) -> Prediction | None:
 
 
 def _set(doc: Doc, prediction: Prediction) -> None:
-    # As a dict, which documents can carry to a file or to another process.
+    # As a dict, which can be serialised with the document.
     doc.user_data[NAME] = asdict(prediction)
 
 

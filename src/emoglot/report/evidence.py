@@ -16,7 +16,7 @@ GOOD, FAIR = 0.6, 0.45  # least macro-F1 of a good or fair language
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a report needs of a model; `languages` is empty if they were not measured."""
+    """The facts about a model that a report needs; `languages` is empty if they were not measured."""
 
     name: str
     labels: tuple[str, ...]
@@ -51,7 +51,7 @@ def find_language(code: str, languages: Sequence[Language]) -> Language | None:
 
 
 def verdict(language: Language | None) -> str:
-    """Return in plain words how reliable labels in a language are."""
+    """Return a description of how reliable labels in a language are."""
     if language is None:
         return "not measured: do not rely on it"
     if language.weak:
@@ -59,7 +59,7 @@ def verdict(language: Language | None) -> str:
     if language.macro_f1 is None:
         return "compared with translations only, never with people"
     if language.macro_f1 >= GOOD:
-        return "good: most labels are those that people give"
+        return "good: most labels agree with those of people"
     if language.macro_f1 >= FAIR:
         return "fair: shares and comparisons are informative, single labels are often wrong"
     return "poor: only large differences mean something"

@@ -43,7 +43,7 @@ def _poisson(counts: NDArray[np.int64], totals: NDArray[np.int64], rng: np.rando
     """Resample clusters."""
     present = totals > 0
     clusters = int(present.sum())
-    if clusters < 2:  # one says nothing of how clusters differ
+    if clusters < 2:  # a single cluster has no information about the differences between clusters
         return np.zeros(counts.shape[1]), np.ones(counts.shape[1])
     weights = rng.poisson(1.0, size=(RESAMPLES, clusters)).astype(np.float64)
     sizes = weights @ totals[present]

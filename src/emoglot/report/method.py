@@ -35,7 +35,7 @@ def languages(report: Report) -> Section:
         content = paragraph(f"{told} The option --model names the model that scored the file.", "warning")
     elif not evidence.languages:
         told = f"The quality of {evidence.name} was not measured in any language."
-        content = paragraph(f"{told} Read some texts yourself before you rely on shares.", "warning")
+        content = paragraph(f"{told} Read some texts yourself before you rely on the shares.", "warning")
     else:
         listed = _languages_found(report) if report.summary.languages else _languages_known(report)
         content = f"{listed}{paragraph(_MEANING, 'note')}"
@@ -75,7 +75,7 @@ def _languages_known(report: Report) -> str:
     middle = f"{100 * measured[len(measured) // 2]:.0f}" if measured else "unknown"
     return paragraph(
         "The file has no language column, so the languages of its texts are not known. The model reads "
-        f"{len(known)} languages, {sum(language.weak for language in known)} of them badly. {len(measured)} were "
+        f"{len(known)} languages, {sum(language.weak for language in known)} of which are weak. {len(measured)} were "
         f"compared with people, with a median macro-F1 of {middle}. The command emoglot languages lists them all."
     )
 

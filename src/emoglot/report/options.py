@@ -10,8 +10,8 @@ from pathlib import Path
 class Options:
     """The columns and choices of a report; a column that is None is found by its usual name, or not used.
 
-    `cluster` is a column whose rows depend on one another, such as the author; intervals account for it. `prefix` is
-    that of `emoglot score --prefix`; None finds it.
+    `cluster` is a column whose rows are not independent, such as the author; intervals account for this. `prefix` is
+    that of `emoglot score --prefix`; by default it is found.
     """
 
     text: str | None = None

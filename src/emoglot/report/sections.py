@@ -40,14 +40,14 @@ _WHAT_DOTS_ARE = (
     "texts. Every chart has its own scale, from 0. If intervals overlap widely, a difference may be chance."
 )
 _WHAT_WORDS_ARE = (
-    "Words and emoji that are more frequent in texts with the emotion than in the others; the larger, the more "
-    "clearly. The number is how many texts with the emotion contain the word. In scripts without spaces between "
-    "words, pairs or triples of characters stand in for them."
+    "Words and emoji that are more frequent in texts with the emotion than in the others; larger words stand out "
+    "more clearly. The number is how many texts with the emotion contain the word. In scripts without spaces between "
+    "words, pairs or triples of characters are used instead."
 )
 _HOW_WORDS_ARE_FOUND = (
     "Log-odds ratio with an informative Dirichlet prior, which is the counts of all texts (Monroe, Colaresi and Quinn "
-    f"2008); z of at least {LEAST_Z:g}; a word counts once a text. These words hint at subjects. They are not the "
-    "model's reasons."
+    f"2008); z of at least {LEAST_Z:g}; a word counts once per text. These words hint at topics. They are not the "
+    "reasons of the model."
 )
 _WHAT_EXAMPLES_ARE = (
     "The texts with the highest scores of each emotion, from 0 to 1; a text that occurs several times is shown once. "
@@ -121,7 +121,7 @@ def _never_given(report: Report) -> str:
     silent = [label for label in report.evidence.never_given if counts.get(label) == 0]
     if not silent:
         return ""
-    told = f"{', '.join(silent)}: the model gives these only if the language of the texts is given while scoring,"
+    told = f"{', '.join(silent)}: the model predicts these only if the language of the texts is set while scoring,"
     return paragraph(f"{told} so a share of 0 means nothing.", "note")
 
 

@@ -75,7 +75,7 @@ def open_scored(path: Path, options: Options, known_labels: Sequence[str] = SEME
     check_readable(path)
     kind = named_format(path.name).kind
     if kind is None or kind not in WRITTEN:
-        raise UsageError(f"a scored file is csv, tsv, jsonl or parquet, got {path}")
+        raise UsageError(f"a scored file must be csv, tsv, jsonl or parquet, got {path}")
     with polars_errors(path):
         frame = _scan(path, kind)
         names = frame.collect_schema().names()
@@ -125,7 +125,7 @@ def _find_labels(
     looked_for = f"{prefix or ''}{LABELS}"
     raise DataError(
         f"{path} is not a scored file: it needs a column {looked_for!r} and a column of scores for each label, such as "
-        f"{(prefix or '') + known[0]!r}; it has {_listed(names)}. Make one with `emoglot score`, or give its --prefix"
+        f"{(prefix or '') + known[0]!r}; it has {_listed(names)}. Create one with `emoglot score`, or set its --prefix"
     )
 
 

@@ -61,7 +61,7 @@ def write_report(
     """Write the page about a scored file; an existing one is replaced only with `overwrite`."""
     if out.is_dir() or not out.parent.is_dir():
         raise UsageError(
-            f"--out must be a file in a folder that exists, got {out}: make the folder, or choose another --out"
+            f"--out must be a file in a folder that exists, got {out}: create the folder, or choose another --out"
         )
     if out.exists() and path.exists() and out.samefile(path):
         raise UsageError(f"--out must not be the scored file itself, got {out}: choose another --out")

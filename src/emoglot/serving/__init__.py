@@ -1,1 +1,1 @@
-"""The service: many clients, one model, answers over HTTP, and a page."""
+"""The service: a model over HTTP, with a web page and clients."""

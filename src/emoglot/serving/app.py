@@ -43,13 +43,13 @@ from emoglot.serving.settings import Settings
 PAGE = Path(__file__).parent / "page"
 SWAGGER = Path(fastapi_offline.__file__).parent / "static"
 _CLOSE = {"Connection": "close"}  # the rest of the request is not read
-_NOBODY_WAITS = 499  # the status that nginx uses for a client that left; only the metrics show it
-_LONG_BODY = 2**16  # bytes; what takes longer to parse than a thread takes to start
-RETRY_AFTER = "1"  # second: a full queue of tweets is scored in two or three
-# The script of the API documentation sets styles in the markup.
+_NOBODY_WAITS = 499  # the status that nginx uses for a client that disconnected; only used in the metrics
+_LONG_BODY = 2**16  # bytes; longer bodies are parsed in a thread
+RETRY_AFTER = "1"  # seconds; a full queue of tweets is scored in two or three
+# The script of the API documentation uses inline styles.
 _DOCS_POLICY = f"{POLICY}; style-src 'self' 'unsafe-inline'"
 
-log = logging.getLogger("uvicorn.error")  # the logger of the server's own messages
+log = logging.getLogger("uvicorn.error")  # the logger of the server
 
 
 def from_environment() -> FastAPI:
@@ -58,7 +58,7 @@ def from_environment() -> FastAPI:
 
 
 def create_app(settings: Settings, model: Model | None = None) -> FastAPI:
-    """Return the application; without a model, it loads one when it starts."""
+    """Return the application; by default it loads the model at start."""
     metrics = ServiceMetrics()
 
     @asynccontextmanager
@@ -145,9 +145,9 @@ def _add_predict(app: FastAPI) -> None:
         except _GoneError:
             return Response(status_code=_NOBODY_WAITS)
         except QueueFullError:
-            raise _busy("too many texts are waiting: ask again later") from None
+            raise _busy("too many texts are waiting: try again later") from None
         except asyncio.TimeoutError:
-            raise _busy("the answer took too long: ask again later, or for fewer texts") from None
+            raise _busy("the answer took too long: try again later, or with fewer texts") from None
         except DataError as error:
             raise _invalid(["threshold"], str(error)) from error
         except UsageError as error:
@@ -156,7 +156,7 @@ def _add_predict(app: FastAPI) -> None:
             raise _invalid(["recall" if asked.precision is None else "precision"], str(error)) from error
         return Response(answer, media_type="application/json")
 
-    # FastAPI describes this route, but Starlette calls it, which takes fewer layers.
+    # FastAPI documents this route, but Starlette calls it, which is faster.
     app.state.described = described.routes
     app.add_route("/v1/predict", predict, methods=["POST"], include_in_schema=False)
 
@@ -175,7 +175,7 @@ def _add_model_and_report(app: FastAPI) -> None:
         response_class=HTMLResponse,
         responses=_REPORT_PROBLEMS,
         openapi_extra={"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}},
-        summary="Make a report of a scored table",
+        summary="Create a report of a scored table",
     )
     async def report(
         request: Request, name: str = "texts.csv", time: str | None = None, group: str | None = None
@@ -262,11 +262,11 @@ async def _receive(request: Request, settings: Settings) -> bytes:
 
 
 class _GoneError(Exception):
-    """Raised when the client has gone."""
+    """Raised when the client has disconnected."""
 
 
 async def _awaited(work: Coroutine[Any, Any, bytes], request: Request, seconds: float) -> bytes:
-    """Return the answer, or stop working on it when the client has gone or it takes too long."""
+    """Return the answer; cancel it if the client disconnects or it takes too long."""
     answering = asyncio.create_task(work)
     gone = request.scope["state"][GONE]
     try:
@@ -279,7 +279,7 @@ async def _awaited(work: Coroutine[Any, Any, bytes], request: Request, seconds: 
 
 
 def _too_large(settings: Settings) -> HTTPException:
-    return HTTPException(413, f"the body of a request may have {settings.max_body} bytes", _CLOSE)
+    return HTTPException(413, f"the body of a request may have at most {settings.max_body} bytes", _CLOSE)
 
 
 def _parse(body: bytes, settings: Settings) -> PredictRequest:
@@ -290,23 +290,23 @@ def _parse(body: bytes, settings: Settings) -> PredictRequest:
         raise HTTPException(422, [{"loc": p["loc"], "msg": p["msg"], "type": p["type"]} for p in problems]) from error
     texts = asked.all_texts()
     if len(texts) > settings.max_texts:
-        raise HTTPException(413, f"a request may have {settings.max_texts} texts, got {len(texts)}")
+        raise HTTPException(413, f"a request may have at most {settings.max_texts} texts, got {len(texts)}")
     for index, text in enumerate(texts):
         if len(text) > settings.max_characters:
             raise HTTPException(
-                413, f"a text may have {settings.max_characters} characters, got {len(text)} in text {index}"
+                413, f"a text may have at most {settings.max_characters} characters, got {len(text)} in text {index}"
             )
     return asked
 
 
 async def _note_leaving(request: Request, error: Exception) -> Response:
-    """Count a client that left before its request was complete."""
-    log.debug("a client left before its request to %s was complete", request.url.path)
+    """Count a client that disconnected before its request was complete."""
+    log.debug("a client disconnected before its request to %s was complete", request.url.path)
     return Response(status_code=_NOBODY_WAITS)
 
 
 async def _fail(request: Request, error: Exception) -> Response:
-    """Return an answer for an error of our own, which uvicorn logs."""
+    """Return the answer for an unexpected error, which uvicorn logs."""
     return JSONResponse({"detail": "the service failed"}, 500, headers=HEADERS)
 
 

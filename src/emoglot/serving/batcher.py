@@ -1,4 +1,4 @@
-"""The batcher: texts of many requests are scored together, in slices, and every request gets its answers in order."""
+"""The batcher: scores texts of several requests together, in slices, and returns answers in the order of texts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any, Generic, TypeVar
 
 Answer = TypeVar("Answer")
 
-# What a slice should take. A light request beside a heavy one waits for the end of the slice that is worked on, so it
-# is still answered within a fraction of a second.
+# Target time of a slice. A light request beside a heavy one waits only for the current slice, so it is still answered
+# within a fraction of a second.
 SLICE_SECONDS = 0.1
-FIRST_BUDGET = 1024  # of a model whose speed is not known yet; every full slice may double it
+FIRST_BUDGET = 1024  # the initial cost of a slice, while the speed is unknown; every full slice may double it
 
 
 class QueueFullError(Exception):
@@ -24,7 +24,7 @@ class QueueFullError(Exception):
 
 @dataclass(frozen=True)
 class Item:
-    """A text, what it costs in about as many units as it has tokens, and what else the scoring function needs."""
+    """A text with its cost, about one unit per token, and other arguments of the scoring function."""
 
     text: str
     cost: int
@@ -32,7 +32,7 @@ class Item:
 
 
 class _Turn(IntEnum):
-    """When a request has its turn: those without a text in the last slice first, then new ones, then the others."""
+    """The order of requests: those without a text in the last slice first, then new ones, then the others."""
 
     PASSED_OVER = 0
     NEW = 1
@@ -41,7 +41,7 @@ class _Turn(IntEnum):
 
 @dataclass
 class _Job(Generic[Answer]):
-    """A request: the texts that still wait, and the answers so far."""
+    """A request: its waiting texts, and its answers so far."""
 
     waiting: deque[Item]
     future: asyncio.Future[list[Answer]]
@@ -51,10 +51,10 @@ class _Job(Generic[Answer]):
 
 
 class Batcher(Generic[Answer]):
-    """Collects texts while the model is busy, and passes it the next slice when it is not.
+    """Collects texts while the model is busy, and passes it the next slice when it is free.
 
-    A single client is served at once. Large requests take turns with others, slice by slice. How much a slice may cost
-    follows the time that slices take, up to a limit.
+    A single client is served immediately. Large requests take turns with others, slice by slice. The maximum cost of a
+    slice is adapted to the time that slices take, up to a limit.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class Batcher(Generic[Answer]):
         on_batch: Callable[[Sequence[Item], float], None] = lambda items, seconds: None,
         on_depth: Callable[[int], None] = lambda depth: None,
     ) -> None:
-        """Score slices with `score`, in a thread of its own.
+        """Score slices with `score`, in a separate thread.
 
         `budget` is the highest cost of a slice, `wait` the seconds to wait for more texts while there are several
-        requests, `limit` the number of texts that may wait, `seconds` the time that a slice should take.
+        requests, `limit` the maximum number of waiting texts, `seconds` the target time of a slice.
         """
         self._score = score
         self._highest = budget
@@ -84,7 +84,7 @@ class Batcher(Generic[Answer]):
         self._jobs: list[_Job[Answer]] = []
         self._arrival = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "scoring")
-        self.depth = 0  # texts that wait or are being scored
+        self.depth = 0  # number of texts that wait or are being scored
 
     async def submit(self, items: Sequence[Item]) -> list[Answer]:
         """Return the answers for some texts, in order."""
@@ -98,7 +98,7 @@ class Batcher(Generic[Answer]):
         self._arrival.set()
         try:
             return await job.future
-        finally:  # also when the client is gone: what still waits is not scored
+        finally:  # also if the client has disconnected: its waiting texts are not scored
             self._change_depth(-len(items))
 
     def _change_depth(self, by: int) -> None:
@@ -106,7 +106,7 @@ class Batcher(Generic[Answer]):
         self._on_depth(self.depth)
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Score slices until cancelled."""
         loop = asyncio.get_running_loop()
         crowd = False
         while True:
@@ -132,24 +132,24 @@ class Batcher(Generic[Answer]):
         self._thread.shutdown(wait=False)
 
     def _adapt(self, cost: int, seconds: float) -> None:
-        """Move the budget towards what takes as long as a slice should; a small slice is no measure of that."""
+        """Adapt the budget to the target time of a slice; small slices are ignored."""
         if cost >= self._budget / 2 or seconds > self._seconds:
             factor = min(2.0, max(0.5, self._seconds / max(seconds, 1e-6)))
             self._budget = min(self._highest, max(1, int(self._budget * factor)))
 
     def _try(self, items: Sequence[Item]) -> list[Answer | Exception]:
-        """Score a slice; if that fails, every text alone, so that a bad text fails only its own request."""
+        """Score a slice; if that fails, score every text separately, so that a text can only fail its own request."""
         try:
             return list(self._score(items))
-        except Exception as error:  # whatever it is, the request of this text ends with it
+        except Exception as error:  # raised in the request of this text
             return [error] if len(items) == 1 else [answer for item in items for answer in self._try([item])]
 
     def _take(self) -> list[tuple[_Job[Answer], Item]]:
-        """Return the next slice: of each request in turn a share of the budget, until the budget is used.
+        """Return the next slice: a share of the budget for each request in turn, until the budget is used.
 
-        A text that exceeds the rest of the budget waits, and is the first of the next slice.
+        A text that exceeds the rest of the budget is the first of the next slice.
         """
-        jobs = [job for job in self._jobs if not job.future.done()]  # the clients of the others are gone
+        jobs = [job for job in self._jobs if not job.future.done()]  # the clients of the others have disconnected
         queue = deque(sorted(jobs, key=lambda job: job.turn))
         share = max(1, self._budget // max(1, len(jobs)))
         batch: list[tuple[_Job[Answer], Item]] = []

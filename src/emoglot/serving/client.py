@@ -1,4 +1,4 @@
-"""Clients of the service, blocking and asynchronous, that answer like a local model."""
+"""Blocking and asynchronous clients of the service, with the interface of a local model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from emoglot.model import Model
 
 RETRIES = 5
-TIMEOUT = 60.0  # seconds to connect, and for each piece of an answer
+TIMEOUT = 60.0  # seconds to connect, and to receive each part of an answer
 
 
 class Client:
@@ -34,7 +34,7 @@ class Client:
         """Connect to a service by its address, such as http://127.0.0.1:8000, and its token if it has one."""
         self._conversation = Conversation(url, token, retries)
         self._http = _import_httpx().Client(**_options(url, self._conversation, timeout))
-        weakref.finalize(self, self._http.close)  # for a program that never does
+        weakref.finalize(self, self._http.close)  # for programs that do not call close()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ class Client:
 
 
 class AsyncClient:
-    """`Client` for asyncio: the same methods, to be awaited."""
+    """`Client` for asyncio: the same methods as coroutines."""
 
     def __init__(self, url: str, *, token: str | None = None, timeout: float = TIMEOUT, retries: int = RETRIES) -> None:
         """Connect to a service by its address, such as http://127.0.0.1:8000, and its token if it has one."""
@@ -167,11 +167,11 @@ class AsyncClient:
 
 
 def _import_httpx() -> Any:
-    # httpx2 continues httpx, which has had no release since 2024, and huggingface_hub brings it already.
+    # httpx2 continues httpx, which has had no release since 2024, and is a dependency of huggingface_hub.
     try:
         import httpx2
     except ImportError as error:
-        raise MissingExtraError("httpx2", "client", "asking a service") from error
+        raise MissingExtraError("httpx2", "client", "a client of the service") from error
     return httpx2
 
 
@@ -181,7 +181,7 @@ def _options(url: str, conversation: Conversation, timeout: float) -> dict[str, 
         httpx.URL(url)
     except httpx.InvalidURL as error:
         raise DataError(f"{url!r} is not the address of a service: {error}") from error
-    # Neither a proxy nor a password is taken from the environment: texts go where the program sends them.
+    # Proxies and passwords of the environment are ignored: texts are sent only to the given address.
     return {"headers": conversation.headers, "timeout": timeout, "follow_redirects": True, "trust_env": False}
 
 
@@ -194,7 +194,7 @@ def _reply(response: httpx2.Response) -> Reply:
     return Reply(response.status_code, response.content, response.headers.get("retry-after"))
 
 
-if TYPE_CHECKING:  # mypy checks here that model and clients can be used in each other's place
+if TYPE_CHECKING:  # mypy checks here that model and clients implement the protocols
 
     def _check(model: Model, client: Client, asynchronous: AsyncClient) -> tuple[Predictor, Predictor, AsyncPredictor]:
         return model, client, asynchronous

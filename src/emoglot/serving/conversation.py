@@ -1,7 +1,7 @@
-"""The exchange between clients and the service, without input and output.
+"""The exchange between clients and the service, without I/O.
 
 Each method of `Conversation` is a generator. It yields the next `Request` to send, or the seconds to wait before the
-next one, and is resumed with the `Reply` or the `Failure` that came of the request. Its return value is the result.
+next one, and is resumed with the `Reply` or the `Failure` of the request. Its return value is the result.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from emoglot.errors import DataError, EmoglotError, ModelError, shown
 from emoglot.inference.prediction import Prediction, Sentiment, TokenWeight
 from emoglot.text.arguments import Languages, check_languages, check_texts
 
-# A service that is busy or restarting is asked again after 0.2, 0.4, 0.8 … seconds, or as it asks.
+# If the service is busy or restarting, a request is repeated after 0.2, 0.4, 0.8 … seconds, or after Retry-After.
 BACKOFF = 0.2
-LONGEST_WAIT = 60.0  # seconds, whatever the service asks for
+LONGEST_WAIT = 60.0  # seconds, even if Retry-After is longer
 _TRY_AGAIN = (408, 429, 502, 503, 504)
 _SURROGATE, _UNREAD = re.compile("[\ud800-\udfff]"), "\ufeff"
-# As a text in JSON: a character takes up to six bytes for an escape, and two quotes and a comma go with it.
+# Of a text in JSON: up to six bytes for an escaped character, and two quotes and a comma per text.
 _BYTES_PER_CHARACTER = 6
 _ERRORS: Mapping[int, type[EmoglotError]] = {413: DataError, 422: DataError, 404: ModelError}
 
@@ -69,9 +69,9 @@ class Conversation:
     def __init__(self, url: str, token: str | None, retries: int) -> None:
         """Check the address of a service, such as http://127.0.0.1:8000, and its bearer token if it has one."""
         if not url.startswith(("http://", "https://")):
-            raise DataError(f"the address of a service begins with http:// or https://, got {url!r}")
+            raise DataError(f"the address of a service must begin with http:// or https://, got {url!r}")
         if token is not None and not (token.isascii() and token.isprintable()):
-            raise DataError("a token is made of ASCII characters on one line, got others")
+            raise DataError("a token must be ASCII characters on one line, got others")
         if retries < 0:
             raise DataError(f"retries must be 0 or more, got {retries}")
         self._url = url.rstrip("/")
@@ -137,7 +137,7 @@ class Conversation:
         return tuple(TokenWeight(text[start:end], weight, start, end) for start, end, weight in spans)
 
     def _model(self) -> Steps[dict[str, Any]]:
-        """Return the description of the model, which is asked for once."""
+        """Return the description of the model, which is requested once."""
         if self._described is None:
             self._described = yield from self._ask(Request("GET", f"{self._url}/v1/model"))
         return self._described
@@ -159,11 +159,11 @@ class Conversation:
         return list(answer["results"])
 
     def _ask(self, request: Request) -> Steps[dict[str, Any]]:
-        """Return what the service answers to a request, or raise what is wrong with it."""
+        """Return the answer to a request, or raise an error."""
         reply = yield from self._send(request)
         try:
             answer = json.loads(reply.body)
-        except ValueError:  # a proxy in between may answer in HTML
+        except ValueError:  # a proxy may answer in HTML
             answer = reply.body.decode("utf-8", "replace")
         if reply.status != 200:
             kind = _ERRORS.get(reply.status, EmoglotError)
@@ -173,7 +173,7 @@ class Conversation:
         return answer
 
     def _send(self, request: Request) -> Steps[Reply]:
-        """Return the reply to a request, which is repeated if the service is busy: asking twice changes nothing."""
+        """Return the reply to a request; it is repeated if the service is busy, which is safe for predictions."""
         for attempt in count():
             outcome = yield request
             is_last = attempt >= self._retries
@@ -188,11 +188,13 @@ class Conversation:
         raise AssertionError("count() has no end")
 
     def _foreign(self, answer: object) -> EmoglotError:
-        return EmoglotError(f"{self._url} does not answer like a service of emoglot: got {shown(answer)}")
+        return EmoglotError(
+            f"{self._url} is not a service of emoglot, got the answer {shown(answer)}: check the address"
+        )
 
 
 def _chunks(texts: Sequence[str], limits: Mapping[str, int] | None) -> Iterator[list[str]]:
-    """Cut a list into requests that the service accepts."""
+    """Split a list into requests that the service accepts."""
     chunk: list[str] = []
     size = 0
     for text in texts:
@@ -220,7 +222,7 @@ def _prediction(result: Mapping[str, Any]) -> Prediction:
 
 
 def _seconds(retry_after: str | None, otherwise: float) -> float:
-    """Return how long a Retry-After header asks to wait: it holds seconds or a date."""
+    """Return the seconds of a Retry-After header, which contains seconds or a date."""
     if retry_after is None:
         return otherwise
     if retry_after.strip().isdecimal():
@@ -240,5 +242,5 @@ def _detail(answer: Any) -> str:
 
 
 def _well_formed(text: str) -> str:
-    """Replace half a character, which cannot be sent, by one that is not read either."""
+    """Replace lone surrogates, which cannot be sent, by another character that is not read."""
     return _SURROGATE.sub(_UNREAD, text)

@@ -1,4 +1,4 @@
-"""What surrounds every answer: security headers and metrics."""
+"""Adds security headers and metrics to every answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from emoglot.serving.metrics import ServiceMetrics
 
-# Nothing from other hosts, and not inside other pages.
+# Nothing is loaded from other hosts, and the page is not shown inside other pages.
 POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 HEADERS = {
     "content-security-policy": POLICY,
@@ -30,9 +30,9 @@ class Frame:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # Unknown paths are counted as one, or anybody could fill the memory with counters.
+        # Unknown paths are counted as one, else requests could fill the memory with counters.
         path = scope["path"] if scope["path"] in self._paths else "other"
-        # FastAPI does not answer HEAD. The server leaves out the body of what would be the answer to GET.
+        # FastAPI does not answer HEAD: it is handled as GET, and the server omits the body.
         asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         status = 500
         began = time.perf_counter()

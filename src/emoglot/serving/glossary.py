@@ -22,8 +22,9 @@ _PAGE = """<!doctype html>
   <header>
     <p class="wordmark"><img src="page/icon.svg" alt="" width="28" height="28"> emoglot</p>
     <h1>What the emotions mean</h1>
-    <p class="lead">An emotion is given if a reader would say that the author feels it, or that the text expresses it. A
-      text may carry several, or none. That an emotion is named is not enough. <a href=".">Try a text of yours</a></p>
+    <p class="lead">A text carries an emotion if a reader would say that the author feels it, or that the text
+      expresses it. A text may carry several emotions, or none. Naming an emotion is not enough.
+      <a href=".">Try your own text</a></p>
   </header>
   <main class="glossary">
 {entries}

@@ -1,4 +1,4 @@
-"""What the service counts, for Prometheus."""
+"""The metrics of the service, for Prometheus."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 
 from emoglot.serving.batcher import Item
 
-# With several workers, each writes to this folder, and whoever is asked adds up; prometheus_client looks when imported.
+# With several workers, each writes to this folder, and the one that is asked adds up; read when prometheus_client is
+# imported.
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 _LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -46,11 +47,11 @@ class ServiceMetrics:
         self.batch_seconds.observe(seconds)
 
     def on_depth(self, depth: int) -> None:
-        """Record how long the queue is now."""
+        """Record the length of the queue."""
         self._depth.set(depth)
 
     def render(self) -> bytes:
-        """Return all figures in Prometheus' text format, with those of other workers."""
+        """Return all metrics in Prometheus' text format, including those of other workers."""
         if SHARED_FOLDER not in os.environ:
             return generate_latest(self._registry)
         _forget_the_dead(Path(os.environ[SHARED_FOLDER]))
@@ -64,6 +65,6 @@ def _forget_the_dead(folder: Path) -> None:
     for path in folder.glob("gauge_live*_*.db"):
         process = int(path.stem.rpartition("_")[2])
         try:
-            os.kill(process, 0)  # which sends nothing
+            os.kill(process, 0)  # signal 0 only checks that the process exists
         except ProcessLookupError:
             mark_process_dead(process)  # type: ignore[no-untyped-call]

@@ -3,7 +3,7 @@
 uvicorn limits neither the size of headers nor the time they take. It does not answer a client that closes its half of
 the connection, and it drops complete requests that are followed by garbage. Besides the callbacks of asyncio and
 httptools, the class below uses `cycle`, `pipeline`, `flow`, `send_400_response` and `on_response_complete` of uvicorn.
-These are not public, hence the range of versions in pyproject.toml; `tests/serving/test_connections.py` checks others.
+These are not public, so pyproject.toml limits the version; `tests/serving/test_connections.py` checks the behaviour.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import socket
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-# The application's state holds the limits; that of a request has a future that is done when nobody waits for its answer
-# any more. To ask the protocol for that in a task would take a tenth of the time of a short text.
+# The state of the application has the limits; that of a request has a future that is done when its client disconnects.
+# Asking the protocol for this in a task would take a tenth of the time of a short text.
 MAX_HEADERS, MAX_SECONDS, GONE = "max_headers", "max_seconds", "gone"
 
-GRACE = 0.2  # seconds for bytes that are already on their way
+GRACE = 0.2  # seconds to wait for bytes in transit
 _RESPONSE = b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
-_PROBE = b"HTTP/1.1 100 Continue\r\n\r\n"  # which any client of HTTP/1.1 must expect before the answer
+_PROBE = b"HTTP/1.1 100 Continue\r\n\r\n"  # HTTP/1.1 clients must accept it before the answer
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection. Where nothing more can be read from it, what is complete is answered before it is closed."""
+    """One connection. If nothing more can be read, complete requests are answered before it is closed."""
 
-    _timer: asyncio.TimerHandle | None = None  # while headers are awaited
+    _timer: asyncio.TimerHandle | None = None  # while waiting for headers
     _in_headers = False
-    _header_bytes = 0  # in pieces that hold nothing else
+    _header_bytes = 0  # in chunks that contain only headers
     _parsed_bytes = 0  # of complete headers
     _unanswered = 0  # requests whose headers are complete
     _is_ending = False  # nothing more is read
@@ -42,19 +42,19 @@ class LimitedProtocol(HttpToolsProtocol):
         self._await_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Report that nobody waits for answers any more."""
+        """Report that the client has disconnected."""
         self._stop_waiting()
         self._gone.set_result(None)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came in, and refuse headers that do not end."""
+        """Parse received data; reject headers that are too large."""
         if self._is_ending:
             return
-        # A request that begins in the middle of this piece is counted from the next one on: no positions are known.
+        # A request that begins within this chunk is counted from the next chunk on, since its position is not known.
         self._header_bytes += len(data) if self._in_headers else 0
         super().data_received(data)
-        # A byte ends uvicorn's patience with an idle connection, though it may begin no request.
+        # uvicorn stops its idle timer at any byte, even if no request begins.
         is_idle = self.cycle is not None and self.cycle.response_complete and self.timeout_keep_alive_task is None
         if is_idle and self._timer is None and not self.transport.is_closing():
             self._await_headers()
@@ -62,7 +62,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse_headers()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio allows
-        """Answer what is complete: the client may have closed its half of the connection only."""
+        """Answer complete requests: the client may have closed only its half of the connection."""
         self._end()
         if not self._unanswered:
             return False
@@ -81,14 +81,14 @@ class LimitedProtocol(HttpToolsProtocol):
         self.scope["state"][GONE] = self._gone
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Refuse too many headers, also where they come in one piece."""
+        """Reject headers that are too large, even in one chunk."""
         self._parsed_bytes += len(name) + len(value)
         if self._parsed_bytes > self.app_state[MAX_HEADERS]:
-            raise ValueError("the headers are too large")  # at which the parser stops, and uvicorn sends a 400
+            raise ValueError("the headers are too large")  # stops the parser, and uvicorn sends a 400
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Let the body come, which the application counts."""
+        """Stop the timer; the application limits the body."""
         self._in_headers = False
         self._stop_waiting()
         super().on_headers_complete()
@@ -96,7 +96,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.cycle.keep_alive = self.cycle.keep_alive and not self._is_shutting_down
 
     def on_message_complete(self) -> None:
-        """Read on: a large body stops that, and then nobody would notice that the client leaves."""
+        """Resume reading, which a large body pauses; otherwise a disconnect would not be noticed."""
         super().on_message_complete()
         if not self.pipeline:
             self.flow.resume_reading()
@@ -109,14 +109,14 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, after the answers to what was."""
+        """Answer invalid HTTP with 400, after the answers to earlier requests."""
         if self._parsed_bytes > self.app_state[MAX_HEADERS]:
             self._refuse_headers()
         else:
             self._refuse(b"400 Bad Request", msg)
 
     def shutdown(self) -> None:
-        """Close an idle connection, but not before a request that has been sent is read."""
+        """Close an idle connection after reading requests in transit."""
         self._is_shutting_down = True
         if self._unanswered:
             super().shutdown()
@@ -132,7 +132,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _give_up(self) -> None:
-        if self.flow.read_paused:  # it was not the client that was slow
+        if self.flow.read_paused:  # the client was not slow
             self._await_headers()
         else:
             seconds = self.app_state[MAX_SECONDS]
@@ -140,7 +140,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _refuse_headers(self) -> None:
         size = self.app_state[MAX_HEADERS]
-        self._refuse(b"431 Request Header Fields Too Large", f"the headers of a request may have {size} bytes")
+        self._refuse(b"431 Request Header Fields Too Large", f"the headers of a request may have at most {size} bytes")
 
     def _refuse(self, status: bytes, reason: str) -> None:
         message = json.dumps({"detail": reason}, separators=(",", ":")).encode()
@@ -153,7 +153,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_ending, self._last_words = True, last_words
         self._stop_waiting()
         if self._unanswered and self.cycle.more_body and not self.cycle.response_complete:
-            self._unanswered -= 1  # the rest of its body will never come
+            self._unanswered -= 1  # the rest of its body will not arrive
             if self.pipeline:
                 self.pipeline.popleft()
         if not self._unanswered:
@@ -169,7 +169,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._close()
 
     def _close_if_gone(self) -> None:
-        """Look whether the probe was refused: then the client has closed the connection, and not its half only."""
+        """Close the connection if the probe failed: then the client has closed all of it, not only its half."""
         if not self.transport.is_closing():
             connection = self.transport.get_extra_info("socket")
             if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):

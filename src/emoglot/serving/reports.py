@@ -1,4 +1,4 @@
-"""Reports: the page of `emoglot report` for a table that the page has scored."""
+"""Creates the page of `emoglot report` for a scored table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastapi import HTTPException
 
 from emoglot.errors import DataError, EmoglotError, MissingExtraError, UsageError
 
-# One at a time: a report uses all cores for some seconds, and predictions must not wait for several.
+# One at a time: a report uses all cores for some seconds, and predictions should not wait for several.
 _turn = asyncio.Semaphore(1)
 
 
@@ -34,7 +34,7 @@ def _make(table: bytes, name: str, time: str | None, group: str | None, model: P
         path.write_bytes(table)
         try:
             html, _ = make_report(path, Options(time=time, group=group, model=model), name=name)
-        except UsageError as error:  # its message names our temporary file
+        except UsageError as error:  # its message contains the name of the temporary file
             raise DataError(str(error).replace(str(path), name)) from error
         except DataError as error:
             raise DataError(str(error).replace(str(path), name)) from error

@@ -21,17 +21,17 @@ from emoglot.serving.settings import Settings
 
 
 def run(settings: Settings) -> None:
-    """Serve until a signal comes; then every request that was accepted is answered."""
-    # Errors are found here, and not by uvicorn or a worker, which would show a traceback.
+    """Serve until a signal arrives; then answer all accepted requests."""
+    # Load the model here first, since errors in uvicorn or a worker would print a traceback.
     _check_address(settings.host, settings.port)
     model = load_model(settings)
     if settings.workers == 1:
-        # uvicorn ends the process by the signal that it got, which systemd takes for success.
+        # uvicorn ends the process with the signal that it received, which systemd counts as success.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         uvicorn.run(create_app(settings, model), **_options(settings))
         return
     del model  # every worker loads its own
-    os.environ.update(settings.to_environment())  # where workers read it
+    os.environ.update(settings.to_environment())  # workers read the settings from there
     # Metrics of several processes are added up in a folder.
     with tempfile.TemporaryDirectory(prefix="emoglot-") as folder:
         os.environ[SHARED_FOLDER] = folder
@@ -42,11 +42,11 @@ def run(settings: Settings) -> None:
 class Workers(Multiprocess):
     """Worker processes whose listening socket is closed before they end.
 
-    uvicorn leaves it open in the parent: clients would still be connected while the workers finish, and reset after.
+    uvicorn keeps it open in the parent: clients could still connect while the workers finish, and would be reset.
     """
 
     def terminate_all(self) -> None:
-        """Refuse new connections, then let the workers finish."""
+        """Close the listening socket, then let the workers finish."""
         for listener in self.sockets:
             listener.close()
         super().terminate_all()
@@ -61,13 +61,13 @@ def _options(settings: Settings) -> dict[str, Any]:
         "access_log": settings.access_log,
         "server_header": False,
         "ws": "none",
-        # A request that has begun may take as long to arrive as any, and as long to be answered.
+        # A request may take max_seconds to arrive, and again to be answered.
         "timeout_graceful_shutdown": math.ceil(2 * settings.max_seconds) + 1,
     }
 
 
 def _check_address(host: str, port: int) -> None:
-    """Raise an error for an address that is in use, or not of this machine."""
+    """Raise an error for an address that is in use or not of this machine."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()

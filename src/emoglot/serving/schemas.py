@@ -60,11 +60,11 @@ class PredictRequest(BaseModel):
     )
     precision: Share | None = Field(
         default=None,
-        description="Return a label from the lowest score at which it was right this often on validation data.",
+        description="Predict a label from the lowest score at which it was right this often on validation data.",
     )
     recall: Share | None = Field(
         default=None,
-        description="Return a label from the highest score that found this share of its texts on validation data.",
+        description="Predict a label from the highest score that found this share of its texts on validation data.",
     )
     threshold: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
         default={}, description="Thresholds to use instead of the model's, by label."
@@ -77,13 +77,13 @@ class PredictRequest(BaseModel):
     @model_validator(mode="after")
     def _one_or_several(self) -> PredictRequest:
         if len(self.model_fields_set & {"text", "texts"}) != 1:
-            raise ValueError("give either text or texts")
+            raise ValueError("exactly one of text and texts must be set")
         if self.precision is not None and self.recall is not None:
-            raise ValueError("give either precision or recall")
+            raise ValueError("at most one of precision and recall can be set")
         return self
 
     def all_texts(self) -> list[str]:
-        """Return the texts, whichever field holds them."""
+        """Return the texts of either field."""
         return [self.text] if "text" in self.model_fields_set else self.texts
 
 
@@ -104,14 +104,14 @@ class SentimentResult(BaseModel):
 
 
 class Result(BaseModel):
-    """The prediction for a text. Labels are ids, which do not depend on the language of the text."""
+    """The prediction for a text. Labels are identifiers, which do not depend on the language of the text."""
 
     labels: list[str] = Field(description="The labels whose scores reach their thresholds.", examples=[LABEL_EXAMPLE])
-    scores: dict[str, float] = Field(description="By id, the highest first with top_k.", examples=[SCORES_EXAMPLE])
+    scores: dict[str, float] = Field(description="By label; with top_k, the highest first.", examples=[SCORES_EXAMPLE])
     sentiment: SentimentResult | None = Field(
         description="Null for a text that was not read, and for a model without sentiment."
     )
-    language: str | None = Field(description="The code of the language, named or recognised; null if unknown.")
+    language: str | None = Field(description="The code of the language, given or recognised; null if unknown.")
     truncated: bool = Field(description="Only the beginning was read.")
     unreadable: bool = Field(description="The model does not know the script; there are no scores.")
     tokens: list[Token] | None = Field(default=None, description="With explain.")

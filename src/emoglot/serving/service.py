@@ -29,19 +29,19 @@ from emoglot.serving.settings import Settings
 from emoglot.text.arguments import check_languages
 from emoglot.text.limit import READ_CHARACTERS
 
-# Estimates for the batcher. Normalising and tokenising follow the bytes of a text, of which a token has about four; to
-# explain a text, it is read once more, by itself.
+# Estimates for the batcher. The cost depends on the bytes of a text, about four per token; with `explain`, the text is
+# read once more, separately.
 BYTES_PER_TOKEN = 4
 EXPLAIN_COST = 4
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked about a text, beside the text."""
+    """The options of a request for a text."""
 
     request: PredictRequest
     language: str | None
-    strict: NDArray[np.float64] | None  # thresholds for the precision or recall that was asked for
+    strict: NDArray[np.float64] | None  # thresholds for the requested precision or recall
 
 
 def load_model(settings: Settings) -> Model:
@@ -66,7 +66,7 @@ class Service:
             on_depth=metrics.on_depth,
         )
         self._worker: asyncio.Task[None] | None = None
-        self.description = self._describe()  # once: what is served must not change with the files
+        self.description = self._describe()  # once, so that later changes of the files have no effect
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class Service:
         return self._worker is not None and not self._worker.done()
 
     async def start(self) -> None:
-        """Start the worker, after a first prediction, which is slow."""
+        """Start the worker after a first prediction, which is slow."""
         await asyncio.to_thread(self._model.predict, ["ready"])
         self._worker = asyncio.create_task(self._batcher.run())
 
@@ -98,7 +98,7 @@ class Service:
         assert not isinstance(language, list)
         labels = self._model.labels
         if unknown := sorted(set(request.threshold) - set(labels)):
-            raise DataError(f"a threshold is for one of the labels {', '.join(labels)}, got {unknown[0]!r}")
+            raise DataError(f"threshold must be for labels among {', '.join(labels)}, got {unknown[0]!r}")
         strict = self._strict_thresholds(request)
         never = [] if strict is None else self._model.strictness.never_given(labels, request.precision, request.recall)
         results = await self._batcher.submit([_item(text, request, language, strict) for text in texts])
@@ -106,11 +106,11 @@ class Service:
         return b'{"model":%s,"results":[%s],"never_given":%s}' % (model, b",".join(results), to_json(never))
 
     def _describe(self) -> ModelResponse:
-        """Return all that is known of the model."""
+        """Return the description of the model."""
         state = self._model.state
         try:
             measured = list_languages(self._folder)
-        except ModelError:  # nobody has measured the languages of a user's own model
+        except ModelError:  # the languages of the user's own models are usually not measured
             measured = []
         languages = [
             LanguageInfo(**asdict(language), threshold=self._own_thresholds(language.code)) for language in measured
@@ -135,13 +135,13 @@ class Service:
         return dict(zip(state.labels, listed(thresholds), strict=True))
 
     def _strict_thresholds(self, request: PredictRequest) -> NDArray[np.float64] | None:
-        """Return the thresholds for the precision or recall that was asked for."""
+        """Return the thresholds for the requested precision or recall."""
         if request.precision is None and request.recall is None:
             return None
         return self._model.strictness.thresholds(request.precision, request.recall)
 
     def _score(self, items: Sequence[Item]) -> list[bytes]:
-        """Return the result of each text, already in JSON, so that nothing that grows with a request is left to do."""
+        """Return the result of each text as JSON, so that large requests do not block the event loop."""
         texts = [item.text for item in items]
         analysis = self._model.analyse(texts, [item.question.language for item in items])
         return [to_json(self._result(analysis.take([row]), item)) for row, item in enumerate(items)]
@@ -168,6 +168,6 @@ class Service:
 
 
 def _item(text: str, request: PredictRequest, language: str | None, strict: NDArray[np.float64] | None) -> Item:
-    """Estimate what a text costs, by what is read of it."""
+    """Return a text with its estimated cost."""
     cost = 2 + len(text[:READ_CHARACTERS].encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN
     return Item(text, cost * (EXPLAIN_COST if request.explain else 1), Question(request, language, strict))

@@ -10,19 +10,19 @@ import numpy as np
 from emoglot.errors import DataError
 from emoglot.text.language_names import ANY, NO_LANGUAGE, resolve_language
 
-Languages = str | Sequence[str | None] | None  # one for all texts, or one for each; None where it is to be recognised
+Languages = str | Sequence[str | None] | None  # one for all texts, or one for each; None to recognise it
 
 
 def check_texts(texts: Iterable[str]) -> Sequence[str]:
     """Return the texts as a sequence; raise DataError if they are not strings."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
-        raise DataError(f"texts are a list of strings, got {type(texts).__name__}: put it in a list")
+        raise DataError(f"texts must be a list of strings, got {type(texts).__name__}: put it in a list")
     if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # iterating over them yields names
-        raise DataError(f"texts are a list of strings, got {type(texts).__name__}: take its column of texts")
+        raise DataError(f"texts must be a list of strings, got {type(texts).__name__}: pass its column of texts")
     texts = texts if isinstance(texts, (list, tuple)) else list(texts)
     for index, text in enumerate(texts):
         if not isinstance(text, str):
-            raise DataError(f"a text is a string, got {text!r} ({type(text).__name__}) at index {index}")
+            raise DataError(f"a text must be a string, got {text!r} ({type(text).__name__}) at index {index}")
     return texts
 
 
@@ -31,12 +31,12 @@ def check_languages(language: Languages, count: int) -> str | list[str | None] |
     if language is None or isinstance(language, str):
         return _code(language)
     if not isinstance(language, Iterable) or isinstance(language, (set, frozenset, Mapping)):
-        raise DataError(f"language is a code or name, or a list with one for each text, got {language!r}")
+        raise DataError(f"language must be a code or name, or a list with one for each text, got {language!r}")
     codes = [None if is_missing(code) else code for code in language]
     if len(codes) != count:
-        raise DataError(f"language is one code, or one for each text, got {len(codes)} for {count} texts")
+        raise DataError(f"language must be one code, or one for each text, got {len(codes)} for {count} texts")
     if strange := [code for code in codes if not isinstance(code, str | None)]:
-        raise DataError(f"a language is a code such as 'en', got {strange[0]!r}")
+        raise DataError(f"a language must be a code such as 'en', got {strange[0]!r}")
     return [_code(code) for code in codes]
 
 

@@ -52,7 +52,7 @@ def resolve_language(name: str) -> str:
     A region is kept only if the table has it ("pt-BR"); what follows "-x-" is kept unchanged.
     """
     if len(name) > _LONGEST:
-        raise UsageError(f"a language is a code or a name of at most {_LONGEST} characters, got {len(name)}")
+        raise UsageError(f"a language must be a code or a name of at most {_LONGEST} characters, got {len(name)}")
     return _resolve(name)
 
 
@@ -62,7 +62,7 @@ def _resolve(name: str) -> str:
     code = _by_name().get(_key(language)) or _by_code(language.strip().replace("_", "-"))
     if code is None or (mark and not domain):
         raise UsageError(
-            f"a language is an ISO code, such as 'de' or 'deu', or a name that 'emoglot languages' lists, such as "
+            f"a language must be an ISO code, such as 'de' or 'deu', or a name that 'emoglot languages' lists, such as "
             f"'German', got {name!r}{_suggestion(language) or ': use its code, or any'}"
         )
     return f"{code}{mark}{domain}"

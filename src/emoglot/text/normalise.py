@@ -43,7 +43,7 @@ NORMALISATION_VERSION = 1
 # Ordinary text needs two passes, hashtags three; the bound covers what fuzzing has not found.
 MAX_PASSES = 16
 
-# Mentions and variation selectors of emoji carry no emotion: our encoders and the n-grams ignore them.
+# Mentions and variation selectors of emoji carry no emotion: shrunk encoders and n-grams ignore them.
 UNREAD = ("<user>", "\ufe0e", "\ufe0f")
 
 Edit = tuple[int, int, str]  # the span [start, end) of a text and its replacement

@@ -81,7 +81,7 @@ class Checkpoint:
             with safe_open(self._path, framework="pt") as file:
                 metadata = file.metadata() or {}
                 if metadata["key"] != self._key:
-                    warnings.warn(f"{self._path} belongs to another run: training starts again", stacklevel=2)
+                    warnings.warn(f"{self._path} belongs to another run: the training starts again", stacklevel=2)
                     return None
                 names = file.keys()  # not a dict's method
                 # Copies, since some systems cannot replace a mapped file.
@@ -89,5 +89,5 @@ class Checkpoint:
                 return tensors, json.loads(metadata["history"])
         except (SafetensorError, OSError, ValueError, KeyError) as error:
             raise UsageError(
-                f"{self._path} is not a checkpoint, or damaged: move it away, and training starts again"
+                f"{self._path} is damaged or not a checkpoint: move it away to start the training again"
             ) from error

@@ -25,7 +25,7 @@ SOURCE = "parallel"
 ENGLISH = "en"
 # Texts scored between two writes: an interruption loses some minutes at most.
 CHUNK = 8192
-# As many texts of English itself as translations of four other languages: it has more labels of its own to keep.
+# As many English texts as translations of four other languages, since English has more labels of its own.
 ENGLISH_SHARE = 4
 # Added to the strongest emotion of a sentence, so that sentences without any are drawn as well.
 LEAST_STRENGTH = 0.05
@@ -60,8 +60,8 @@ def make_lessons(
     for teacher in teachers:
         if missing := set(labels) - set(teacher.state.outputs):
             raise UsageError(
-                f"a teacher must know all labels of the data, it lacks {', '.join(sorted(missing))}: train it on data "
-                "that has them, or exclude them with --label-columns"
+                f"a teacher must know all labels of the data, {', '.join(sorted(missing))} is missing: train it on "
+                "data with these labels, or exclude them with --label-columns"
             )
 
     def ask(texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -116,7 +116,7 @@ def vote(
     is_read: NDArray[np.bool_],
     english_of: NDArray[np.int64],
 ) -> NDArray[np.float32]:
-    """Return the scores of sentences by their English and by their translations, which weigh as much together.
+    """Return the mean scores of the English and the translations of each sentence; both parts have the same weight.
 
     Means are of logits. A sentence without translations that could be read keeps the scores of its English.
     """

@@ -61,8 +61,8 @@ def extend(
     """Write an encoder extended by the languages of the translations; the same call resumes after an interruption."""
     if not isinstance(base, OnnxEncoder):
         raise UsageError(
-            f"only an XLM-R that runs without torch can be extended, {base.name!r} is none: "
-            "`emoglot encoders export` exports one from the hub"
+            f"only an XLM-R that runs without torch can be extended, got {base.name!r}: "
+            "export one from the hub with `emoglot encoders export`"
         )
     encoder = load_trainable(base)
     encoder.model.cpu()
@@ -71,7 +71,9 @@ def extend(
     english = [normalise_text(training.english[index]) for index in training.english_of.tolist()]
     words = choose_words(encoder, texts, english, config.words)
     if not words:
-        raise TrainingError("the translations contain no word that the encoder lacks: there is nothing to add")
+        raise TrainingError(
+            "the translations must contain words that the encoder does not know, got none: there is nothing to add"
+        )
     on_message(f"{len(texts):,} pairs, {len(words):,} new words")
     wider = _with_words(encoder, words)
     work = out.with_name(f"{out.name}.work")
@@ -79,7 +81,7 @@ def extend(
     checkpoint = Checkpoint(work / "words", [encoder.fingerprint, asdict(config), words, texts, english])
     _Course(wider, len(words), texts, mean_states(encoder, english), config).run(checkpoint, on_message, on_step)
     if len(held_out):
-        on_message(f"{len(held_out):,} pairs kept out: {_report(encoder, wider, held_out)}")
+        on_message(f"{len(held_out):,} held-out pairs: {_report(encoder, wider, held_out)}")
     is_int8 = not (base.folder / CONFIG_FILE).is_file()
     extends = (base.fingerprint, *base.description.extends)
     return export_encoder(wider, out, out.name, "int8" if is_int8 else "none", extends)

@@ -210,7 +210,7 @@ def _warn_of_silent_labels(thresholds: NDArray[np.float64], training: Dataset) -
     if silent:
         warnings.warn(
             f"no row that chooses thresholds is labelled {', '.join(silent)}, so the model will never predict it: "
-            "give more validation rows, or raise training.thresholding_fraction",
+            "use more validation rows, or raise training.thresholding_fraction",
             stacklevel=2,
         )
 

@@ -59,7 +59,9 @@ def train(
     """
     training, thresholding = training.with_tokens(), thresholding.with_tokens()
     if not len(training):
-        raise TrainingError("no training text has a token left after normalisation: is it the right column?")
+        raise TrainingError(
+            "at least one training text must have a token after normalisation, got none: check the text column"
+        )
     trainer = Trainer(learner, training, config, find_device(device))
     trained = Trained({}, (), best_epoch=0)
     # Does not change the caller's random state.
@@ -113,7 +115,7 @@ def find_device(name: str) -> torch.device:
         torch.ones(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise UsageError(
-            f"a device is auto, cpu, or one that torch has here, got {name!r}: {reason_of(error)}"
+            f"a device must be auto, cpu or another device that torch supports here, got {name!r}: {reason_of(error)}"
         ) from error
     return device
 

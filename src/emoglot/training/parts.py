@@ -60,11 +60,13 @@ def prepare(
     if chances is None:
         training = training.annotated()
         if len(training) and not (training.targets == 1).any():
-            raise TrainingError("no training row has any label: there is nothing to learn; is it the right column?")
+            raise TrainingError("at least one training row must have a label, got none: check the label columns")
     elif chances.shape != training.targets.shape:
         raise DataError(f"chances must have the shape of the labels, {training.targets.shape}, got {chances.shape}")
     elif validation is None:
-        raise UsageError("a student is evaluated on labelled rows that it was not trained on: give validation data")
+        raise UsageError(
+            "training with a teacher needs labelled rows that are not in the training data: pass validation data"
+        )
     training, validation = _check_data(training, validation, config)
     if chances is None:
         _warn_of_absent_labels(training)
@@ -105,11 +107,11 @@ def _check_data(training: Dataset, validation: Dataset | None, config: Config) -
         if len(part) < 2:  # a validation set is split in two
             raise DataError(f"the {name} set needs at least 2 rows with known labels, got {len(part)}")
         if config.single_label and ((part.targets == 1).sum(axis=1) > 1).any():
-            raise DataError(f"a single-label task needs at most one label a row, got several in the {name} set")
+            raise DataError(f"a single-label task needs at most one label per row, got several in the {name} set")
     if unknown := config.training.unused_choices(set(training.sources)):
         raise UsageError(
             f"training.single_choice must name datasets of the training data, got {', '.join(unknown)}: the dataset of "
-            "a file is its name without the ending"
+            "a file is its name without extension"
         )
     shared = len(set(training.texts) & set(validation.texts))
     if shared:
@@ -125,10 +127,11 @@ def _with_sentiment_last(
         raise UsageError(f"training.sentiment must name labels of the training data, got {', '.join(missing)}")
     given = [name for name in training.labels if name not in sentiment]
     if not given:
-        raise UsageError("training.sentiment must leave at least one label that is no sentiment")
-    if len(sentiment) == 2 and tuple(sentiment) != (POSITIVE, NEGATIVE):  # a prediction tells them apart by their order
+        raise UsageError("training.sentiment must leave at least one other label")
+    if len(sentiment) == 2 and tuple(sentiment) != (POSITIVE, NEGATIVE):  # predictions distinguish them by their order
         raise UsageError(
-            f"two labels of training.sentiment are {POSITIVE} and {NEGATIVE}, in this order, got {', '.join(sentiment)}"
+            f"two labels of training.sentiment must be {POSITIVE} and {NEGATIVE}, in this order, got "
+            f"{', '.join(sentiment)}"
         )
     labels = (*given, *sentiment)
     columns = [training.labels.index(name) for name in labels]
@@ -161,4 +164,4 @@ def _warn_of_absent_labels(training: Dataset) -> None:
     """Warn of labels without positive training rows."""
     absent = [name for name, column in zip(training.labels, training.targets.T, strict=True) if 1 not in column]
     if absent:
-        warnings.warn(f"no training row is labelled {', '.join(absent)}: expect no such prediction", stacklevel=2)
+        warnings.warn(f"no training row is labelled {', '.join(absent)}: the model will not predict it", stacklevel=2)

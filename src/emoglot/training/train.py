@@ -56,7 +56,7 @@ def train_model(
     check_quantization(quantize)
     if quantize != "none" and not config.fine_tune.enabled:
         raise UsageError(
-            f"quantize={quantize!r} is for an encoder that is fine-tuned: quantise a frozen one with "
+            f"quantize={quantize!r} is only for fine-tuned encoders: quantise a frozen one with "
             "`emoglot encoders install` or `export`"
         )
     find_device(device)  # fail before anything is encoded
@@ -95,7 +95,7 @@ def save_trained(model: Model, folder: Path, *, overwrite: bool) -> None:
     """Write a model to its folder and remove its checkpoint."""
     if folder.exists() and not overwrite:
         raise UsageError(
-            f"{folder} was created during training: move it away, and the same command resumes from "
+            f"{folder} was created by another process during training: move it away, and the same command resumes from "
             f"{checkpoint_of(folder)}"
         )
     model.save(folder)

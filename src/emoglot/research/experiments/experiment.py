@@ -53,8 +53,8 @@ class Row:
     train: tuple[str, ...] = ()  # languages; by default those of the column
     settings: tuple[tuple[str, Any], ...] = ()
     paper: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # by column, one number for each figure
-    curve: str | None = None  # the line of the plot that this is a point of …
-    at: float | None = None  # … and where
+    curve: str | None = None  # the line of the plot that this point belongs to …
+    at: float | None = None  # … and its position
 
     def training(self, column: Column) -> Training | None:
         """Return the training for a column, or None for quoted figures."""
@@ -93,16 +93,16 @@ def load_experiment(name: str) -> Experiment:
     path = Path(name)
     if path.suffix == ".toml":
         if path.stem in names():
-            raise UsageError(f"{name} would overwrite the paper's {path.stem}: give it another name")
+            raise UsageError(f"{name} would overwrite the paper's {path.stem}: choose another name")
         return read_experiment(path)
     if name not in names():
-        raise UsageError(f"there is no experiment {name!r}; there are: {', '.join(names())}, or your own FILE.toml")
+        raise UsageError(f"there is no experiment {name!r}: choose one of {', '.join(names())}, or your own FILE.toml")
     return read_experiment(FOLDER / f"{name}.toml")
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """A row as a file has it; one that sweeps a setting over several values stands for several rows."""
+    """A row as written in a file; one that sweeps a setting over several values stands for several rows."""
 
     name: str
     method: str = choice(METHODS)
@@ -127,7 +127,7 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _File:
-    """An experiment as a file has it."""
+    """An experiment as written in a file."""
 
     title: str
     plot: str = field(metadata=ruled(one_of(PLOTS)))
@@ -163,7 +163,7 @@ def _check(experiment: Experiment, path: Path) -> None:
         raise UsageError(f"{path}: {experiment.against!r} is not the name of a row")
     for kind, given in (("columns", experiment.columns), ("rows", experiment.rows)):
         if len({one.name for one in given}) < len(given):
-            raise UsageError(f"{path}: {kind} must have names of their own")
+            raise UsageError(f"{path}: {kind} must have unique names")
     for column in experiment.columns:
         _check_languages(column.languages, path)
     _check_rows(experiment, path)
@@ -183,5 +183,7 @@ def _check_rows(experiment: Experiment, path: Path) -> None:
     for training in experiment.trainings():
         training.config()
         if unlike := {name for name, _ in training.settings} & set(MEASURING):
-            raise UsageError(f"{path}: {', '.join(sorted(unlike))} cannot be set: all rows must be evaluated alike")
+            raise UsageError(
+                f"{path}: {', '.join(sorted(unlike))} cannot be set: all rows must be evaluated in the same way"
+            )
         _check_languages(training.languages, path)

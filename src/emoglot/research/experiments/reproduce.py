@@ -78,7 +78,7 @@ def _check_names(experiments: Sequence[Experiment]) -> None:
     taken = {Path(RUN_FILE).stem}
     for experiment in experiments:
         if experiment.name in taken:
-            raise UsageError(f"the name {experiment.name!r} is taken: give the file of the experiment another")
+            raise UsageError(f"the name {experiment.name!r} is already used: rename the file of the experiment")
         taken.add(experiment.name)
 
 
@@ -93,9 +93,11 @@ def _claim(out: Path, bench: Bench) -> None:
             raise UsageError(f"{path} is damaged: {error}; choose another --out") from error
         if theirs != mine:
             changed = [name for name, value in mine.items() if theirs.get(name) != value]
-            raise UsageError(f"{out} holds results with another {' and '.join(changed)}: choose another --out")
+            raise UsageError(f"{out} contains results with another {' and '.join(changed)}: choose another --out")
     elif out.exists() and any(out.iterdir()):
-        raise UsageError(f"{out} is not empty and not a folder of experiments: choose another --out")
+        raise UsageError(
+            f"--out must be a new folder or a folder of experiments, {out} is neither: choose another --out"
+        )
     (out / CELLS).mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(mine))
 

@@ -18,7 +18,7 @@ from emoglot.research.experiments.corpus import read_corpus
 
 @dataclass(frozen=True)
 class Place:
-    """The paths of a run: data, encoder, features and cells; other processes need no more."""
+    """The paths of a run: data, encoder, features and cells. This is all that worker processes need."""
 
     data: Path
     encoder: str

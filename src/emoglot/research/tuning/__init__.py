@@ -1,1 +1,1 @@
-"""Searches for settings with Optuna: the space, the study, and the plots people look at."""
+"""Searches for settings with Optuna: the space, the study, and its plots."""

@@ -34,7 +34,7 @@ def read_space(path: Path, base: Config) -> Space:
     """Read a space; raise UsageError for values that are invalid in `base`."""
     content = read_toml(path)
     if not content:
-        raise UsageError(f'{path} names no setting to search, such as "head.hidden" = [64, 128]')
+        raise UsageError(f'{path} must list settings to search, such as "head.hidden" = [64, 128], got none')
     try:
         return Space({name: _distribution(name, entry, base) for name, entry in content.items()}, content)
     except UsageError as error:
@@ -52,14 +52,14 @@ def _suggest(trial: Trial, name: str, values: BaseDistribution) -> Any:
 
 def _distribution(name: str, entry: Any, base: Config) -> BaseDistribution:
     if name in MEASURING:
-        raise UsageError(f"{name} cannot be searched: all trials must be evaluated alike; give it with --set")
+        raise UsageError(f"{name} cannot be searched, because all trials must be evaluated in the same way: use --set")
     if isinstance(entry, list) and entry:
         for value in entry:
             base.override({name: value})
         return CategoricalDistribution(entry)
     if not isinstance(entry, dict) or not {"low", "high"} <= set(entry) <= _RANGE:
         raise UsageError(
-            f'a setting is searched over a list or a range, such as "{name}" = {{ low = 1, high = 2 }}, got {entry!r}'
+            f'a setting must have a list or a range, such as "{name}" = {{ low = 1, high = 2 }}, got {entry!r}'
         )
     low, high = (_value(base.override({name: entry[end]}), name) for end in ("low", "high"))
     kind = IntDistribution if isinstance(low, int) else FloatDistribution

@@ -33,7 +33,7 @@ ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
 # A trial whose process sent no heartbeat for SILENCE_SECONDS is retried. Only databases have heartbeats.
 HEARTBEAT_SECONDS = 30
 SILENCE_SECONDS = 120
-# The median pruner starts after so many trials, and so many epochs of a trial: small learning rates start slowly.
+# The median pruner starts after this many trials and epochs: trainings with small learning rates start slowly.
 FREE_TRIALS = 10
 FREE_EPOCHS = 3
 IDENTITY = "emoglot"  # the attribute of a study with the identity of its search
@@ -41,7 +41,7 @@ IDENTITY = "emoglot"  # the attribute of a study with the identity of its search
 
 @dataclass(frozen=True)
 class Search:
-    """Everything that the trials of a study have in common; other processes need no more."""
+    """Everything that the trials of a study have in common. This is all that worker processes need."""
 
     encoder: str
     cache: Path
