@@ -174,7 +174,7 @@ def test_other_chances_are_another_run(trained: Model, dataset: Dataset):
 
 def test_a_teacher_must_know_the_labels(trained: Model, dataset: Dataset, tmp_path: Path):
     data = dataset.with_labels((*dataset.labels, "envy"))
-    with pytest.raises(UsageError, match="must know all labels of the data, it lacks envy"):
+    with pytest.raises(UsageError, match="must know all labels of the data, envy is missing"):
         make_lessons([trained], data, None, CONFIG, tmp_path)
 
 
