@@ -70,7 +70,7 @@ def test_an_encoder_that_could_not_be_saved_is_not_trained(
 
 def test_one_layer_is_not_trained(xlmr_folder: Path) -> None:
     for layer in (f"{xlmr_folder}#1", load_encoder(f"{xlmr_folder}#1")):
-        with pytest.raises(EncoderError, match="only whole networks can be trained, .* is one layer: leave out #1"):
+        with pytest.raises(EncoderError, match=r"only whole networks can be trained, .* is one layer: leave out #1"):
             load_trainable(layer)
 
 
