@@ -133,11 +133,13 @@ def test_an_interrupted_extension_goes_on_to_the_same_vectors(base, extended, tm
 
 
 def test_what_can_not_be_extended_is_told(base, tmp_path):
-    with pytest.raises(UsageError, match="runs without torch can be extended, 'tiny' is none: `emoglot"):
+    with pytest.raises(
+        UsageError, match="runs without torch can be extended, got 'tiny': export one from the hub with `emoglot"
+    ):
         extend(pairs(), load_encoder("tiny"), FEW, tmp_path / "wider")
     same = Parallel(("a b",) * 3, ("a b",) * 3, np.arange(3), ("xx",) * 3, ("ours",) * 3)
     with pytest.raises(
-        TrainingError, match="must contain words that the encoder does not know: there is nothing to add"
+        TrainingError, match="must contain words that the encoder does not know, got none: there is nothing to add"
     ):
         extend(same, load_encoder(base), FEW, tmp_path / "wider")
 

@@ -236,7 +236,7 @@ def test_sentiment_is_learnt_beside_the_labels_and_not_given_with_them(dataset: 
     [
         (["bliss"], "got bliss"),
         (list(LABELS), "must leave at least one other label"),
-        (["sadness", "joy"], "are positive and negative, in this order, got sadness, joy"),
+        (["sadness", "joy"], "must be positive and negative, in this order, got sadness, joy"),
     ],
 )
 def test_sentiment_that_is_no_label_or_every_label_or_in_another_order_is_refused(dataset: Dataset, names, message):

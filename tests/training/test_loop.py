@@ -148,7 +148,7 @@ def test_a_checkpoint_of_another_run_is_passed_over_and_what_is_none_is_left_alo
         assert Checkpoint(path, key="two").read() is None
     for content in (path.read_bytes()[:-10], b"my thesis", save_tensors({"mine": torch.zeros(1)})):
         path.write_bytes(content)
-        with pytest.raises(UsageError, match="not a checkpoint, or damaged: move it away"):
+        with pytest.raises(UsageError, match="damaged or not a checkpoint: move it away"):
             train_head(labelled, labelled, labelled, QUICK, checkpoint=Checkpoint(path, key="one"))
         assert path.read_bytes() == content
     path.unlink()

@@ -68,7 +68,7 @@ def test_a_dead_service_leaves_the_last_result(page):
     assert not page["problem"].is_displayed()
 
 
-@pytest.mark.parametrize(("status", "said"), [(413, "more than the service takes"), (422, "texts 3: too odd")])
+@pytest.mark.parametrize(("status", "said"), [(413, "more than the service accepts"), (422, "texts 3: too odd")])
 def test_a_refusal_is_said_in_a_sentence(page, status, said):
     body = '{"detail": "too much"}' if status == 413 else '{"detail": [{"loc": ["texts", 3], "msg": "too odd"}]}'
     page.run("window.fetch = async () => new Response(arguments[0], { status: arguments[1] })", body, status)

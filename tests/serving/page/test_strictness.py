@@ -66,7 +66,7 @@ def test_a_stricter_page_asks_for_precision(strict_page, strict):
             wanted = thresholds[row.get_attribute("data-label")]
             assert drawn == ([] if wanted > 1 else [pytest.approx(wanted)])
         never = " and ".join(strict.strictness.never_given(strict.labels, precision, None))
-        said = {"": "", "fear": "fear is never given.", "fear and joy": "fear and joy are never given."}[never]
+        said = {"": "", "fear": "fear is never predicted.", "fear and joy": "fear and joy are never predicted."}[never]
         assert page["strictness-note"].text == (said and f"At this strictness {said}")
     slider.send_keys(Keys.HOME)
     page.wait(lambda: page.given() == set(strict.predict([text])[0].labels))
@@ -81,7 +81,7 @@ def test_a_table_is_read_again_when_the_strictness_changes(strict_page, strict):
     page["strictness"].send_keys(Keys.END)
     expected = [", ".join(found.labels) or "none" for found in strict.predict(lines, precision=PRECISIONS[-1])]
     page.wait(lambda: [cell.text for cell in page.all("#rows .labels")] == expected)
-    assert page["strictness-note"].text == "At this strictness fear and joy are never given."
+    assert page["strictness-note"].text == "At this strictness fear and joy are never predicted."
     assert page.all("#sentiments td") == []  # this model has not learnt it
     assert not page["sentiments"].is_displayed()
     assert "Sentiment" not in [heading.text for heading in page.all("#rows thead th")]
@@ -92,10 +92,10 @@ def test_a_table_is_read_again_when_the_strictness_changes(strict_page, strict):
     ("never", "said"),
     [
         ([], ""),
-        (["fear"], "At this strictness fear is never given."),
-        (["fear", "trust"], "At this strictness fear and trust are never given."),
-        (["fear", "joy", "trust"], "At this strictness fear, joy and trust are never given."),
-        (["fear", "joy", "trust", "love"], "At this strictness nothing is ever given."),
+        (["fear"], "At this strictness fear is never predicted."),
+        (["fear", "trust"], "At this strictness fear and trust are never predicted."),
+        (["fear", "joy", "trust"], "At this strictness fear, joy and trust are never predicted."),
+        (["fear", "joy", "trust", "love"], "At this strictness no label is ever predicted."),
     ],
 )
 def test_what_is_never_given_is_named(page, never, said):

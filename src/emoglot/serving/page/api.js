@@ -1,7 +1,7 @@
-// Talks to the service: one question, one answer, or an error that says in a sentence what is wrong.
+// Sends requests to the service and returns the answer, or throws an error with one sentence.
 
 const TOKEN = "emoglot-token";
-const NO_ACCESS = "The service asks for an access token, or does not accept this one.";
+const NO_ACCESS = "The service requires an access token, or does not accept this one.";
 
 export class ServiceError extends Error {
   constructor(status, message, retryAfter = null) {
@@ -15,13 +15,13 @@ export const keepToken = (token) => sessionStorage.setItem(TOKEN, token);
 
 export const getModel = () => ask("v1/model");
 
-// Half an emoji, as a careless cut leaves it, is no Unicode; the service would refuse the whole question.
+// Half an emoji, left by a careless cut, is not valid Unicode; the service would reject the whole request.
 const wellFormed = (_, value) => (typeof value === "string" ? (value.toWellFormed?.() ?? value) : value);
 
 const predict = (question, signal) =>
   ask("v1/predict", { method: "POST", body: JSON.stringify(question, wellFormed), signal });
 
-/** Ask as often as the service says it is busy, waiting as long as it says; `onWait` hears how many seconds. */
+/** Repeat a request while the service is busy, after the time that it states; `onWait` is called with the seconds. */
 export async function predictPatiently(question, signal, onWait) {
   for (;;) {
     try {
@@ -34,7 +34,7 @@ export async function predictPatiently(question, signal, onWait) {
   }
 }
 
-/** Have a scored table made into a page; `columns` says whether it has those of time and group. */
+/** Request a report of a scored table; `columns` states whether it has columns of time and group. */
 export function getReport(name, table, { time, group }) {
   const options = new URLSearchParams({ name, ...(time && { time: "time" }), ...(group && { group: "group" }) });
   return ask(`v1/report?${options}`, { method: "POST", body: table }, "text/csv");
@@ -43,7 +43,7 @@ export function getReport(name, table, { time, group }) {
 async function ask(path, options = {}, type = "application/json") {
   const headers = { "Content-Type": type };
   const token = sessionStorage.getItem(TOKEN);
-  // What no header can carry is no token; the browser would fail as if the service were gone.
+  // A token with characters that a header cannot contain is invalid; the browser would fail as if the service were down.
   if (token && !/^[\x20-\x7e]+$/.test(token)) throw new ServiceError(401, NO_ACCESS);
   if (token) headers.Authorization = `Bearer ${token}`;
   let response;
@@ -52,7 +52,7 @@ async function ask(path, options = {}, type = "application/json") {
     if (response.ok) return await (type === "text/csv" ? response.text() : response.json());
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ServiceError(0, "The service does not answer. Is it still running? What you see is from before.");
+    throw new ServiceError(0, "The service does not answer. Is it still running? The results shown are from before.");
   }
   throw await problem(response);
 }
@@ -60,11 +60,11 @@ async function ask(path, options = {}, type = "application/json") {
 async function problem(response) {
   const { detail } = await response.json().catch(() => ({}));
   const said = Array.isArray(detail) ? detail.map((part) => `${part.loc?.join(" ")}: ${part.msg}`).join("; ") : detail;
-  // A date is allowed in Retry-After too; then, and without one, a second is a fair guess.
+  // Retry-After may also be a date; in this case, and without the header, wait one second.
   const wait = Math.max(1, Number(response.headers.get("Retry-After")) || 1);
   const sentence = {
     401: NO_ACCESS,
-    413: `This is more than the service takes at once: ${said}`,
+    413: `This is more than the service accepts at once: ${said}`,
     422: `The service cannot read this: ${said}`,
   }[response.status];
   const otherwise = `The service failed (${response.status}): ${said ?? "no reason given"}`;

@@ -1,11 +1,11 @@
-// Sends many texts in pieces that the service takes, one piece at a time.
+// Sends many texts in pieces that the service accepts, one piece at a time.
 
 import { predictPatiently } from "./api.js";
 
 const PIECE = 250; // texts: the progress bar moves every second or so
-const ENVELOPE = 1000; // bytes of a question beside its texts
+const ENVELOPE = 1000; // bytes of a request without its texts
 
-/** Cut a text to so many code points, which is how the service counts. */
+/** Truncate a text to a number of code points, which is how the service counts. */
 export function cut(text, limit) {
   if (text.length <= limit) return text;
   const characters = [...text];
@@ -30,7 +30,7 @@ export function* pieces(texts, limits) {
   if (piece.length) yield piece;
 }
 
-/** Read all texts, giving the answer to each piece as they come. */
+/** Score all texts, and yield the answer to each piece. */
 export async function* readMany(texts, options, limits, signal, onWait) {
   for (const piece of pieces(texts, limits)) yield await predictPatiently({ texts: piece, ...options }, signal, onWait);
 }

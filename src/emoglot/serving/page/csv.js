@@ -1,8 +1,8 @@
-// Reads and writes CSV (RFC 4180), leniently in and safely out.
+// Reads CSV (RFC 4180) leniently, and writes it safely.
 
 const DELIMITERS = ["\t", ";", ","];
 
-/** Bytes of a file to text: UTF-8, UTF-16 with its mark (Excel's "Unicode text"), else Windows-1252. */
+/** Bytes of a file to text: UTF-8, UTF-16 with a byte order mark (Excel's "Unicode text"), else Windows-1252. */
 export function decode(bytes) {
   const [first, second] = new Uint8Array(bytes, 0, Math.min(2, bytes.byteLength));
   if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le").decode(bytes);
@@ -14,7 +14,7 @@ export function decode(bytes) {
   }
 }
 
-/** The delimiter that parts the first record into most fields. */
+/** The delimiter that splits the first record into the most fields. */
 export function guessDelimiter(text) {
   const widths = DELIMITERS.map((delimiter) => records(text, delimiter).next().value?.length ?? 0);
   return DELIMITERS[widths.lastIndexOf(Math.max(...widths))];
@@ -50,7 +50,7 @@ function* records(text, delimiter) {
   }
 }
 
-/** Read a field in quotes; null if the quote does not close before a delimiter or line end: then it is a plain sign. */
+/** Read a quoted field; null if the quote is not closed before a delimiter or line end: then it is a plain character. */
 function quotedField(text, start, delimiter) {
   let close = text.indexOf('"', start + 1);
   while (close >= 0 && text[close + 1] === '"') close = text.indexOf('"', close + 2);
@@ -60,10 +60,10 @@ function quotedField(text, start, delimiter) {
   return { field: text.slice(start + 1, close).replaceAll('""', '"'), end: close + 1 };
 }
 
-/** Keep a spreadsheet from taking a cell for a formula. */
+/** Prevent a spreadsheet from interpreting a cell as a formula. */
 const guard = (cell) => (/^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell);
 
-/** Write rows of cells; strings are guarded unless only a program reads them. The mark tells Excel that it is UTF-8. */
+/** Write rows of cells; strings are guarded unless only a program reads them. The byte order mark is for Excel. */
 export function write(rows, isGuarded = true) {
   const cell = (value) => {
     const text = isGuarded && typeof value === "string" ? guard(value) : String(value);

@@ -1,4 +1,4 @@
-// Makes elements; text always goes in as text, never as markup.
+// Creates elements; text is always inserted as text, never as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -17,13 +17,13 @@ export function drawing(name, attributes = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
-/** Show an element with these words, or hide it when there are none. */
+/** Show an element with these words, or hide it if there are none. */
 export function say(place, words) {
   place.textContent = words;
   place.hidden = !words;
 }
 
-/** The colour of an emotion; style.css knows those of the wheel, any other is grey. */
+/** The colour of an emotion; style.css defines those of the wheel, any other is grey. */
 export const hue = (label) => `var(--emotion-${CSS.escape(label)}, var(--other))`;
 
 export const two = (score) => score.toFixed(2);

@@ -1,4 +1,4 @@
-// Sentences of our own to begin with.
+// Example sentences.
 
 export const EXAMPLES = [
   { language: "en", name: "English", text: "I can't believe it, we won! I'm so happy for all of you." },

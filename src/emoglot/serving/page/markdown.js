@@ -1,5 +1,5 @@
-// Renders the Markdown of a model card: headings, paragraphs, lists, tables, code, emphasis and links. Elements are made
-// one by one and text goes in as text, so that no HTML of the card is ever interpreted.
+// Renders the Markdown of a model card: headings, paragraphs, lists, tables, code, emphasis and links. Elements are
+// created one by one and text is inserted as text, so that HTML in the card is never interpreted.
 
 import { element } from "./dom.js";
 
@@ -7,11 +7,11 @@ const FENCE = /^(`{3,}|~{3,})/;
 const HEADING = /^(#{1,6})\s+(.*?)\s*#*$/;
 const ITEM = /^\s*(?:([-*+])|\d{1,9}[.)])\s+(.*)$/;
 const DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
-// No part may hold what ends it, so that the search takes no longer than the line is long.
+// No part may contain its end mark, so that the search takes linear time.
 const INLINE = /(`{1,3})([^`]+)\1|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|\[([^[\]]*)\]\(([^()\s]*)\)/;
-const FRONT_MATTER = /^---\n[^]*?\n---\n/; // what model hubs keep before the card
+const FRONT_MATTER = /^---\n[^]*?\n---\n/; // metadata that model hubs put before the card
 const DEEPEST = 6;
-const FIRST_LEVEL = 2; // the page has a main heading of its own
+const FIRST_LEVEL = 2; // the page has its own main heading
 
 /** The parts of a line: text, code, emphasis and links. */
 export function inline(text) {
@@ -30,12 +30,12 @@ export function inline(text) {
   return parts;
 }
 
-/** The protocol of a full address, and nothing for a relative one. */
+/** The protocol of an absolute URL; nothing for a relative one. */
 function protocolOf(address) {
   return URL.canParse(address) ? new URL(address).protocol : "";
 }
 
-/** A link to another page; any other address, such as one that holds a script, is left out. */
+/** A link to another page; other addresses, such as scripts, are left out. */
 function link(name, address) {
   if (!["http:", "https:"].includes(protocolOf(address))) return element("span", {}, ...inline(name));
   return element("a", { href: address, rel: "noreferrer noopener", target: "_blank" }, ...inline(name));

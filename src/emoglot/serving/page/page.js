@@ -1,4 +1,4 @@
-// Wires the page: what the user gives goes to the service, and its answer into the wheel, the words and the table.
+// Connects the page: sends the user's input to the service, and shows the answer in the wheel, the words and the table.
 
 import { getModel, getReport, keepToken, predictPatiently } from "./api.js";
 import { cut, readMany } from "./batch.js";
@@ -15,9 +15,9 @@ import { notes, SHOWN, Table } from "./table.js";
 import { Wheel } from "./wheel.js";
 import { paint } from "./words.js";
 
-const PAUSE = 120; // milliseconds without a key before the service is asked
-const LONG_PAUSE = 400; // when there are many lines to read again
-const QUIET = 900; // before a screen reader is told, so that it does not talk into the typing
+const PAUSE = 120; // milliseconds without a key press before a request is sent
+const LONG_PAUSE = 400; // if there are many lines to score again
+const QUIET = 900; // before a screen reader is notified, so that it does not interrupt typing
 
 const editor = byId("text");
 const language = byId("language");
@@ -25,23 +25,23 @@ const strictness = byId("strictness");
 const table = new Table(byId("rows"), byId("summary"), byId("sentiments"));
 let model = null;
 let wheel = null;
-let file = null; // { name, records } of the chosen file; while there is one, it is read instead of the editor
+let file = null; // { name, records } of the chosen file; it is used instead of the editor
 let sheet = null;
-let shown = null; // the sheet that the results are of, as the next may be on its way
+let shown = null; // the sheet of the results shown; the next may already be requested
 let results = [];
-let running = null; // the AbortController of the question that is out
+let running = null; // the AbortController of the current request
 let timer = 0;
 let announcement = 0;
 
 const precision = () => (model?.strictness ? precisionAt(strictness.value) : null);
 
-/** What is asked beside the texts. */
+/** The options of a request. */
 function options() {
   const wanted = { language: language.value, precision: precision() };
   return Object.fromEntries(Object.entries(wanted).filter(([, value]) => value));
 }
 
-/** The thresholds as far as they are known before a text was read: with each text, the service says its own. */
+/** The thresholds that are known before a text is scored; the service returns those of each text. */
 function usualThresholds() {
   const general = model.labels.map(({ id, threshold }) => [id, precision() ? null : threshold]);
   return { ...Object.fromEntries(general), ...(precision() ? {} : languageOf(model.languages, language.value).threshold) };
@@ -54,7 +54,7 @@ function announce(words) {
 
 const onWait = (seconds) => say(byId("problem"), `The service is busy; asking again in ${count(seconds, "second")}.`);
 
-/** Run a task as the only one: whatever ran before is stopped, so an old answer never comes after a newer one. */
+/** Run a task and cancel the previous one, so that an old answer never replaces a newer one. */
 async function only(task) {
   clearTimeout(timer);
   running?.abort();
@@ -107,13 +107,13 @@ async function readOne(whole, signal) {
   const said = notes({ ...result, cut: text === whole ? 0 : limit });
   say(byId("reading-note"), said.join(" "));
   byId("reading").hidden = false;
-  // A long text scrolls in its box, so the keyboard must get there.
+  // A long text scrolls in its box, so the box must be reachable by keyboard.
   byId("words").tabIndex = byId("words").scrollHeight > byId("words").clientHeight ? 0 : -1;
   const aloud = [
     isRead(result) && `${inWords(result).replace(/\.$/, "")}.`,
     result.sentiment && `Sentiment: ${sentimentInWords(result.sentiment)}.`,
     result.language && !language.value && `Recognised as ${languageOf(model.languages, result.language).name}.`,
-    heavy.length && `Words that weighed most: ${heavy.slice(0, 3).join(", ")}.`,
+    heavy.length && `Words with the largest weights: ${heavy.slice(0, 3).join(", ")}.`,
     ...said,
     byId("strictness-note").textContent,
   ];
@@ -129,11 +129,11 @@ function showNothing() {
   announce("");
 }
 
-/** Fill the wheel and the list of scores, and say what is given. */
+/** Fill the wheel and the list of scores, and show the predicted labels. */
 function draw(result, thresholds) {
   wheel.show(isRead(result) ? result.scores : null, result.labels, thresholds);
   listScores(byId("scores"), model.labels, result, thresholds);
-  // Without scores, the wheel has all that there is to see: names and thresholds.
+  // Without scores, the wheel shows names and thresholds.
   byId("scores").hidden = !isRead(result) && !byId("wheel").hasAttribute("hidden");
   say(byId("given"), inWords(result));
   const { sentiment } = result;
@@ -142,7 +142,7 @@ function draw(result, thresholds) {
   byId("sentiment").hidden = !sentiment;
 }
 
-/** Say how good the model is in the language that was chosen or, if none was, recognised. */
+/** Show the quality of the model in the chosen or recognised language. */
 function sayLanguage(recognised, thresholds = usualThresholds()) {
   const code = language.value || recognised;
   const words = code && code !== ANY ? quality(languageOf(model.languages, code), thresholds) : "";
@@ -248,7 +248,7 @@ function save(content, type, name) {
   setTimeout(() => URL.revokeObjectURL(address), 60_000); // Safari asks for the file only after the click
 }
 
-/** Have the service make a page of what it scored; the choice of time and groups is by the number of a column. */
+/** Request a report of the scored texts; time and groups are column numbers. */
 async function downloadReport() {
   const choice = (id) => (file && byId(id).value !== "" ? Number(byId(id).value) : null);
   byId("report").disabled = true;
@@ -326,7 +326,7 @@ async function start() {
     byId("access").hidden = true;
     wheel = new Wheel(byId("wheel"), model.labels);
     document.querySelector(".legend").toggleAttribute("hidden", byId("wheel").hasAttribute("hidden"));
-    byId("meanings").hidden = byId("wheel").hasAttribute("hidden"); // labels of one's own mean something else
+    byId("meanings").hidden = byId("wheel").hasAttribute("hidden"); // the user's own labels have other meanings
     if (language.options.length === 2) fillLanguages(language, model.languages);
     strictness.max = LAST;
     byId("strictness-option").hidden = !model.strictness;

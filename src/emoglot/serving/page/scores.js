@@ -1,11 +1,11 @@
-// The list of all labels with their scores, those given first.
+// The list of all labels with their scores, predicted ones first.
 
 import { element, hue, two } from "./dom.js";
 
 /** Whether the model read the text: an empty or unreadable one has no scores. */
 export const isRead = ({ scores }) => Object.keys(scores).length > 0;
 
-/** A score as it is shown, `0.87`; nothing where there is none. */
+/** A score as shown, `0.87`; nothing if there is none. */
 export const shown = (score) => (score === undefined ? "" : two(score));
 
 export function meter(score, label, threshold = null) {
@@ -42,7 +42,7 @@ export function listScores(place, labels, result, thresholds) {
   );
 }
 
-/** The given labels in words, strongest first; nothing of a text that was not read. */
+/** The predicted labels in words, strongest first; nothing for a text that was not read. */
 export function inWords({ labels, scores }) {
   if (!isRead({ scores })) return "";
   if (!labels.length) return "No emotion reaches its threshold.";

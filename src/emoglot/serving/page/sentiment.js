@@ -4,7 +4,7 @@ import { element, two } from "./dom.js";
 
 export const SENTIMENTS = ["positive", "negative", "neutral", "mixed"];
 
-/** The sentiment of a result in words; nothing where it has none. */
+/** The sentiment of a result in words; nothing if it has none. */
 export const inWords = (sentiment) => (sentiment ? `${sentiment.name} ${two(sentiment.score)}` : "");
 
 /** The words with a dot in their colour. */

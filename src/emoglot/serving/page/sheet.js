@@ -1,4 +1,4 @@
-// Many texts as the user gave them: columns, rows, and which column holds the texts.
+// The user's table: columns, rows, and which column contains the texts.
 
 import { decode, parse, write } from "./csv.js";
 import { isZip, readSpreadsheet } from "./spreadsheet.js";
@@ -20,7 +20,7 @@ export async function readFile(name, bytes) {
   return /\.(tsv|tab)$/i.test(name) ? parse(content, "\t") : parse(content);
 }
 
-// What the browser itself throws, such as an offset out of bounds, says nothing to the user.
+// Errors of the browser, such as an offset out of bounds, are of no use to the user.
 const reasonOf = (error) => (error.constructor === Error ? error.message : "it is damaged");
 
 function refuse(name, reason) {
@@ -64,7 +64,7 @@ function addedColumns({ labels, sentiment }) {
   ];
 }
 
-/** The table that a report is made of: the text, what the model says, and the columns of time and group if chosen. */
+/** The table for a report: the text, the prediction, and the columns of time and group if chosen. */
 export function toScored({ rows, column }, results, model, time, group) {
   const added = addedColumns(model);
   const chosen = [["text", column], ...(time === null ? [] : [["time", time]]), ...(group === null ? [] : [["group", group]])];
@@ -75,7 +75,7 @@ export function toScored({ rows, column }, results, model, time, group) {
   return write([[...chosen.map(([name]) => name), ...added.map(([name]) => name)], ...body], false);
 }
 
-/** The user's columns as they were, then what the model says; a cell is empty where it says nothing, or not yet. */
+/** The user's columns, then the predictions; cells without a prediction are empty. */
 export function toCsv({ columns, rows }, results, model) {
   const added = addedColumns(model);
   const names = added.map(([name]) => (columns.includes(name) ? `emoglot ${name}` : name));

@@ -1,10 +1,10 @@
 // Reads the first sheet of a spreadsheet of Excel (.xlsx) or LibreOffice (.ods): a zip file of XML.
 
-const LARGEST = 2 ** 28; // bytes of one part, unpacked: what a browser can still hold as a tree
+const LARGEST = 2 ** 28; // bytes of one unpacked part: what a browser can still parse as a tree
 const DEFLATED = 8;
 const DAY = 86_400_000;
 const EPOCH = 25_569; // days from Excel's day 0 to 1970
-const LATER = 1462; // days between the two beginnings that Excel counts from
+const LATER = 1462; // days between the two epochs of Excel
 const DATES = [14, 15, 16, 17, 18, 19, 20, 21, 22, 45, 46, 47]; // formats of dates and times that every file has
 
 /** Whether a file is a zip file. */
@@ -101,7 +101,7 @@ function columnOf(place) {
 /** Which styles of cells show a number as a date or time. */
 function datesAmong(styles) {
   const own = tagged(styles, "numFmt").filter((format) =>
-    // Letters in quotes, brackets and after a backslash are no signs of a format.
+    // Letters in quotes, brackets and after a backslash are not part of the format.
     /[ymdhs]/i.test(format.getAttribute("formatCode").replace(/"[^"]*"|\[[^\]]*\]|\\./g, "")),
   );
   const dates = new Set([...DATES, ...own.map((format) => Number(format.getAttribute("numFmtId")))]);
@@ -130,7 +130,7 @@ async function readOds(archive) {
   return rows;
 }
 
-/** Add a value as often as its element says; what is empty up to the end of the sheet is not added. */
+/** Add a value as often as its element states; empty cells up to the end of the sheet are not added. */
 function repeat(values, value, { attributes }, most) {
   const times = Number([...attributes].find(({ localName }) => /^number-.*-repeated$/.test(localName))?.value ?? 1);
   if (!value.length && times > most / 2) return;

@@ -1,6 +1,6 @@
-// How strict to be: a step of the slider as the precision that is asked for, and in words.
+// Strictness: a step of the slider as a requested precision, and in words.
 
-const STEPS = [null, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]; // the first is the balance that the thresholds strike by themselves
+const STEPS = [null, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]; // the first uses the model's own thresholds
 
 export const LAST = STEPS.length - 1;
 
@@ -14,10 +14,10 @@ export function inWords(precision) {
   return `right at least ${times} times in ${of}`;
 }
 
-/** Which labels are never given, of so many. */
+/** A note on the labels that are never predicted, out of `total`. */
 export function neverInWords(never, total) {
   if (!never.length) return "";
-  if (never.length === total) return "At this strictness nothing is ever given.";
+  if (never.length === total) return "At this strictness no label is ever predicted.";
   const names = new Intl.ListFormat("en-GB").format(never);
-  return `At this strictness ${names} ${never.length === 1 ? "is" : "are"} never given.`;
+  return `At this strictness ${names} ${never.length === 1 ? "is" : "are"} never predicted.`;
 }

@@ -24,7 +24,7 @@ export class Table {
     this.sentiments = sentiments;
   }
 
-  /** Start anew with what this model says. */
+  /** Start again with the labels of this model. */
   clear(model) {
     this.model = model;
     this.labels = model.labels.map(({ id }) => id);
@@ -43,7 +43,7 @@ export class Table {
   }
 
   #row(text, result) {
-    // The roles are said because a phone shows the rows as blocks, and a browser may then forget that they are rows.
+    // Explicit roles, since phones show rows as blocks, and browsers may then no longer treat them as rows.
     const words = element("div", { dir: "auto", className: "clamped", textContent: text });
     const own = element("th", { scope: "row", role: "rowheader" }, words);
     const given = result.labels.join(", ") || (isRead(result) ? "none" : "");
@@ -66,7 +66,7 @@ export class Table {
     return element("tr", { role: "row" }, own, labels, ...about, ...cells);
   }
 
-  /** Sum up the texts that were read: shares and means are of them. */
+  /** Summarise the texts that were read: shares and means. */
   summarise(results) {
     const read = results.filter(isRead);
     const of = Math.max(1, read.length);
@@ -97,7 +97,7 @@ export class Table {
   }
 }
 
-/** What a user must know of a result that is not all it seems. */
+/** Notes on a result that is incomplete. */
 export function notes(result) {
   const { unreadable, truncated, cut } = result;
   return [

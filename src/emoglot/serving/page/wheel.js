@@ -1,4 +1,4 @@
-// Plutchik's wheel: eight petals, opposites facing each other; dyads between them, joined to the two they are made of.
+// Plutchik's wheel: eight petals, opposites facing each other; dyads between them, joined to the two that they combine.
 
 import { drawing, hue, two } from "./dom.js";
 
@@ -39,7 +39,7 @@ function shape(colours) {
 }
 
 export class Wheel {
-  /** Draws the petals of those labels that have a place; `svg` stays hidden when no primary emotion is among them. */
+  /** Draws the petals of labels with a place on the wheel; `svg` stays hidden without a primary emotion. */
   constructor(svg, labels) {
     this.svg = svg;
     this.petals = new Map();
@@ -62,7 +62,7 @@ export class Wheel {
       // Above and below the wheel there is more room for a name than at its sides.
       gaps.sort((one, other) => Math.abs(at(other, 1)[1]) - Math.abs(at(one, 1)[1]));
       const place = gaps.find((gap) => !taken.has(gap));
-      if (place === undefined) continue; // it still stands in the list of scores
+      if (place === undefined) continue; // it is still in the list of scores
       taken.add(place);
       const [start, end] = [at(angleOf(first), ARC), at(angleOf(last), ARC)];
       this.svg.append(
@@ -86,7 +86,7 @@ export class Wheel {
     this.petals.set(id, { group, fill, threshold, score, length });
   }
 
-  /** Fill the petals; without scores they are empty, and only the thresholds are seen. */
+  /** Fill the petals; without scores only the thresholds are shown. */
   show(scores, given, thresholds) {
     for (const [id, petal] of this.petals) {
       const score = scores?.[id] ?? 0;
@@ -108,7 +108,7 @@ function inOrder([one, other]) {
   return span <= 180 ? [one, other, span] : [other, one, 360 - span];
 }
 
-/** The threshold across a petal, a little wider than the petal is there; none for a label that is never given. */
+/** The threshold across a petal, a little wider than the petal is there; none for a label that is never predicted. */
 function line(threshold, length) {
   if (threshold === null || threshold > 1) return "";
   const width = (halfWidth(threshold) + 0.015) * length;

@@ -1,10 +1,10 @@
-// Paints the words of a text by the weight they carried.
+// Highlights the words of a text by their weights.
 
 import { element } from "./dom.js";
 
 const FAINTEST = 0.15; // of the heaviest word; less is not worth a colour
 
-/** Split a text into words and what lies between them, also where a script writes no spaces. */
+/** Split a text into words and the characters between them, also in scripts without spaces. */
 function* pieces(text) {
   if (!globalThis.Intl?.Segmenter) {
     yield* text.match(/\s+|\S+/gu) ?? [];
@@ -13,7 +13,7 @@ function* pieces(text) {
   for (const { segment } of new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)) yield segment;
 }
 
-/** Give every word the sum of the weights of the tokens in it; a token across two words is shared by length. */
+/** Return the words with the sum of their tokens' weights; a token across two words is divided by length. */
 export function weigh(text, tokens) {
   const words = [];
   const wordAt = []; // by code point, as the service counts
@@ -29,7 +29,7 @@ export function weigh(text, tokens) {
   return words;
 }
 
-/** Put the text into an element, heavy words marked, and give the heaviest ones, heaviest first. */
+/** Put the text into an element with words highlighted, and return the words with the largest weights. */
 export function paint(place, text, tokens) {
   const words = weigh(text, tokens);
   const heaviest = words.reduce((most, { weight }) => Math.max(most, weight), 0);
