@@ -119,14 +119,19 @@ def kill_and_resume(source: Path, out: Path, *options: object, rng: random.Rando
     """
     parts = out.with_name(f"{out.name}.parts")
     kills = 0
-    while not out.exists() or parts.exists():
+
+    def is_done() -> bool:
+        return out.exists() and not parts.exists()
+
+    while not is_done():
         resume = ["--resume"] if parts.exists() else []
         before = len(list(parts.glob("*-*")))
         process = subprocess.Popen(command(source, out, *options, *resume), stderr=subprocess.DEVNULL)
         if rng.random() < early:
             time.sleep(rng.random())
         else:  # somewhere after the next piece, so that the job gets further
-            while process.poll() is None and len(list(parts.glob("*-*"))) <= before and not out.exists():
+            # Where the output is there, all that remains is to remove the pieces.
+            while process.poll() is None and len(list(parts.glob("*-*"))) <= before and not is_done():
                 time.sleep(0.01)
             time.sleep(rng.random() * 0.2)
         process.send_signal(signal.SIGKILL)

@@ -80,6 +80,12 @@ def test_half_a_character_of_utf16_costs_its_line(write, encoding):
     assert (dataset.texts, [bad.line for bad in dataset.bad_lines]) == (("hi", "ho"), [3])
 
 
+def test_a_file_that_is_not_what_its_mark_says_is_refused(write):
+    path = write("mine.jsonl", b"\x00\x00\xfe\xff\x00\x00\xfe\xff*\xd8*\xd8")
+    with pytest.raises(DataError, match=r"mine\.jsonl cannot be read: it is not utf-32"):
+        read(path)
+
+
 def test_a_header_in_another_encoding_than_its_rows_is_refused(write):
     path = write("mine.csv", b"text,caf\xe9\n" + "größer,1\nschön,0\nüber,1\n".encode())
     with pytest.raises(DataError, match=r"the header of .*mine\.csv is malformed: the text must be UTF-8, .* 0xE9"):

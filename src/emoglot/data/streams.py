@@ -111,9 +111,9 @@ def open_stream(file: IO[bytes], name: str, reading: Reading, stack: ExitStack) 
     """Decompress a file and, if it is text, convert it to UTF-8; `stack` closes what was opened."""
     with explained(name):
         stream = _unpack(file, name, stack)
-    if not stream.sample.startswith((_ZIP_MAGIC, *_KINDS)):
-        stream.kind = reading.kind or stream.kind
-        _decode(stream, reading.encoding)
+        if not stream.sample.startswith((_ZIP_MAGIC, *_KINDS)):
+            stream.kind = reading.kind or stream.kind
+            _decode(stream, reading.encoding)
     return stream
 
 
