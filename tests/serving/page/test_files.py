@@ -35,10 +35,9 @@ def test_a_file_comes_back_with_its_columns_and_scores(page, model, tmp_path, de
     page.give(tmp_path / "rows.csv", len(ROWS) - 1)
     assert Select(page["column"]).first_selected_option.text == "text"
     header, *body = page.download()
-    # The user's own column "joy" keeps its name; ours gets another.
-    ours = ["labels", *(f"emoglot {name}" if name == "joy" else name for name in model.labels)]
-    ours += ["sentiment", "sentiment_score", "language", "truncated", "unreadable"]
-    assert header == ["id", "'=header", "text", "joy", *ours]
+    # The user's own column "joy" keeps its name; all of ours get the same prefix.
+    ours = ["labels", *model.labels, "sentiment", "sentiment_score", "language", "truncated", "unreadable"]
+    assert header == ["id", "'=header", "text", "joy", *(f"emoglot_{name}" for name in ours)]
     assert len(body) == len(ROWS) - 1
     for row, original, expected in zip(body, ROWS[1:], model.predict([row[2] for row in ROWS[1:]]), strict=True):
         assert row[:4] == [f"'{cell}" if cell.startswith(("=", "-", "@", "+", "\t")) else cell for cell in original]
@@ -51,6 +50,27 @@ def test_a_file_comes_back_with_its_columns_and_scores(page, model, tmp_path, de
         assert others[0] == expected.sentiment.name
         assert float(others[1]) == pytest.approx(expected.sentiment.score, abs=1e-4)
         assert others[2:] == [expected.language or "", "false", "false"]
+
+
+def test_a_download_with_columns_of_these_names_can_be_reported_on(page, model, tmp_path):
+    pytest.importorskip("polars")
+    from emoglot.report.aggregate import summarise
+    from emoglot.report.options import Options
+    from emoglot.report.source import open_scored
+
+    texts = [HAPPY, AFRAID, "I am furious with you"]
+    write_csv(tmp_path / "rows.csv", [["labels", "language", "text"], *(["spam", "xx", text] for text in texts)])
+    page.give(tmp_path / "rows.csv", 3)
+    predictions = model.predict(texts)
+    for _ in range(2):  # the second time, the file has the columns of the first
+        write_csv(tmp_path / "scored.csv", page.download())
+        for options in (Options(), Options(prefix="emoglot_")):
+            found = summarise(open_scored(tmp_path / "scored.csv", options))
+            counts = dict(zip(found.labels, (share.count for share in found.overall.shares), strict=True))
+            assert counts == {name: sum(name in one.labels for one in predictions) for name in model.labels}
+            assert {one.name for one in found.languages} == {one.language for one in predictions}
+        page.give(tmp_path / "scored.csv", 3)
+        page.wait(lambda: page["many-title"].text == "scored.csv")
 
 
 def test_another_column_can_be_read(page, model, tmp_path):

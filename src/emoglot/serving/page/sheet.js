@@ -75,13 +75,22 @@ export function toScored({ rows, column }, results, model, time, group) {
   return write([[...chosen.map(([name]) => name), ...added.map(([name]) => name)], ...body], false);
 }
 
+/** The prefix of the added columns, as of `emoglot score --prefix`: none, or one with which no name exists twice. */
+function freePrefix(columns, names) {
+  const isFree = (prefix) => !names.some((name) => columns.includes(`${prefix}${name}`));
+  let prefix = "";
+  for (let number = 1; !isFree(prefix); number += 1) prefix = number === 1 ? "emoglot_" : `emoglot_${number}_`;
+  return prefix;
+}
+
 /** The user's columns as they were, then what the model says; a cell is empty where it says nothing, or not yet. */
 export function toCsv({ columns, rows }, results, model) {
   const added = addedColumns(model);
-  const names = added.map(([name]) => (columns.includes(name) ? `emoglot ${name}` : name));
+  const names = added.map(([name]) => name);
+  const prefix = freePrefix(columns, names);
   const body = rows.map((row, index) => {
     const result = results[index];
     return [...row, ...added.map(([, cell]) => (result && cell(result)) ?? "")];
   });
-  return write([[...columns, ...names], ...body]);
+  return write([[...columns, ...names.map((name) => `${prefix}${name}`)], ...body]);
 }
