@@ -219,7 +219,7 @@ class RecordsInput:
         self._columns = columns
         self._hash = digest
         self.watch = watch
-        opened = open_records(stream, reading, digest.update)
+        opened = open_records(stream, reading, digest.update, columns.text)
         self.columns, self._records = opened.columns, opened.rows
         if opened.kind == TEXT and columns.text:
             self.columns, self._records = (columns.text,), _renamed(opened.rows, columns.text)

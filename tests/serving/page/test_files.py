@@ -102,6 +102,18 @@ def test_a_file_can_be_dropped_and_closed(page):
     page.wait(page["wheel"].is_displayed)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+def test_a_table_that_was_saved_as_text_is_a_table(page, tmp_path, encoding):
+    content = 'id\ttext\r\n1\tQué alegría\r\n2\t"two\nlines"\r\n'
+    (tmp_path / "rows.txt").write_bytes(content.encode(encoding))
+    page.give(tmp_path / "rows.txt", 2)
+    assert [row.text for row in page.all("#rows tbody th")] == ["Qué alegría", "two lines"]
+    assert "Read as a table" in page["many-note"].text
+    (tmp_path / "lines.txt").write_text("so happy\there\nso sad\tthere\nfine\tnow")
+    page.give(tmp_path / "lines.txt", 3)
+    assert "Read as a table" not in page["many-note"].text
+
+
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"text\r\n", b"\n\n"])
 def test_a_file_without_texts_is_no_trouble(page, tmp_path, content):
     (tmp_path / "empty.csv").write_bytes(content)

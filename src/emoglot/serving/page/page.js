@@ -25,7 +25,7 @@ const strictness = byId("strictness");
 const table = new Table(byId("rows"), byId("summary"), byId("sentiments"));
 let model = null;
 let wheel = null;
-let file = null; // { name, records } of the chosen file; while there is one, it is read instead of the editor
+let file = null; // the chosen file: its name and what readFile found in it; while there is one, it is read instead of the editor
 let sheet = null;
 let shown = null; // the sheet that the results are of, as the next may be on its way
 let results = [];
@@ -203,13 +203,14 @@ function showProgress(own, done, total) {
     cuts ? `${count(cuts, "text")} too long for the service: only the beginning was sent.` : "",
     unreadable ? `${count(unreadable, "text")} in letters that the model does not know.` : "",
     empty ? `${count(empty, "text")} with nothing to read.` : "",
+    file?.note ?? "",
   ]
     .filter(Boolean)
     .join(" ");
 }
 
 function parseFile() {
-  sheet = fromRecords(file.name, file.records, byId("header").checked);
+  sheet = fromRecords(file, byId("header").checked);
   const options = sheet.columns.map((textContent, value) => element("option", { textContent, value }));
   byId("column").replaceChildren(...options);
   byId("column").value = sheet.column;
@@ -223,7 +224,7 @@ function parseFile() {
 async function openFile(chosen) {
   if (!chosen) return;
   try {
-    file = { name: chosen.name, records: await readFile(chosen.name, await chosen.arrayBuffer()) };
+    file = { name: chosen.name, ...(await readFile(chosen.name, await chosen.arrayBuffer())) };
   } catch (error) {
     say(byId("problem"), error.message);
     return;

@@ -9,15 +9,25 @@ export const fromLines = (lines) => ({ columns: ["text"], rows: lines.map((line)
 
 export const linesOf = (text) => text.split(/\r\n|[\r\n]/).filter((line) => line.trim());
 
-const hasLines = (name) => /\.txt$/i.test(name);
+const TABBED = "Read as a table, since its lines are separated by tabs.";
+const SNIFFED = 20; // records of a .txt that must have equally many fields
 
-/** The records of a file: its lines if its name ends with .txt, else the rows of a table. */
+/** The records of a file: its lines if its name ends with .txt, else the rows of a table; and what was guessed. */
 export async function readFile(name, bytes) {
-  if (isZip(bytes)) return readSpreadsheet(bytes).catch((error) => refuse(name, reasonOf(error)));
+  if (isZip(bytes)) return { records: await readSpreadsheet(bytes).catch((error) => refuse(name, reasonOf(error))) };
   const content = decode(bytes);
   if (content.includes("\0")) refuse(name, "it is none of these, or it has a password");
-  if (hasLines(name)) return linesOf(content.replace(/^\ufeff/, "")).map((line) => [line]);
-  return /\.(tsv|tab)$/i.test(name) ? parse(content, "\t") : parse(content);
+  if (/\.(tsv|tab)$/i.test(name)) return { records: parse(content, "\t") };
+  if (!/\.te?xt$/i.test(name)) return { records: parse(content) };
+  const table = parse(content, "\t");
+  if (isTable(table)) return { records: table, note: TABBED };
+  return { records: linesOf(content.replace(/^\ufeff/, "")).map((line) => [line]), hasLines: true };
+}
+
+/** Whether records have equally many fields, and a header that names the texts: a spreadsheet saved as text. */
+function isTable([header = [], ...rows]) {
+  const isEven = rows.slice(0, SNIFFED - 1).every((row) => row.length === header.length);
+  return header.length > 1 && rows.length > 0 && isEven && namedColumn(header) >= 0;
 }
 
 // What the browser itself throws, such as an offset out of bounds, says nothing to the user.
@@ -29,8 +39,8 @@ function refuse(name, reason) {
 }
 
 /** The records of a file as columns and rows. */
-export function fromRecords(name, records, hasHeader) {
-  if (hasLines(name)) return fromLines(records.map(([line]) => line));
+export function fromRecords({ records, hasLines }, hasHeader) {
+  if (hasLines) return fromLines(records.map(([line]) => line));
   const width = records.reduce((most, record) => Math.max(most, record.length), 0);
   const names = hasHeader ? (records[0] ?? []) : [];
   const columns = Array.from({ length: width }, (_, index) => names[index] ?? `column ${index + 1}`);
@@ -38,9 +48,14 @@ export function fromRecords(name, records, hasHeader) {
   return { columns, rows, column: guessColumn(columns, rows) };
 }
 
-function guessColumn(columns, rows) {
+/** The place of the column with a usual name of texts; -1 if there is none. */
+function namedColumn(columns) {
   const names = columns.map((name) => name.trim().toLowerCase());
-  for (const wanted of TEXT_COLUMNS) if (names.includes(wanted)) return names.indexOf(wanted);
+  return names.indexOf(TEXT_COLUMNS.find((wanted) => names.includes(wanted)));
+}
+
+function guessColumn(columns, rows) {
+  if (namedColumn(columns) >= 0) return namedColumn(columns);
   const first = rows.slice(0, 100);
   const lengths = columns.map((_, index) => first.reduce((sum, row) => sum + row[index].length, 0));
   return lengths.indexOf(Math.max(...lengths));
