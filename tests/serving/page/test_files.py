@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import random
 
 import pytest
@@ -112,6 +113,39 @@ def test_a_table_that_was_saved_as_text_is_a_table(page, tmp_path, encoding):
     (tmp_path / "lines.txt").write_text("so happy\there\nso sad\tthere\nfine\tnow")
     page.give(tmp_path / "lines.txt", 3)
     assert "Read as a table" not in page["many-note"].text
+
+
+@pytest.mark.parametrize("is_array", [False, True])
+def test_json_objects_are_rows(page, model, tmp_path, is_array):
+    rows = [{"id": 1, "text": HAPPY, "user": {"name": "Ann"}}, {"text": None, "tags": ["a"]}, {"text": f"{AFRAID}, 2"}]
+    content = json.dumps(rows) if is_array else "".join(json.dumps(row) + "\r\n" for row in rows)
+    (tmp_path / "rows.jsonl").write_text(content, encoding="utf-8-sig")
+    page.give(tmp_path / "rows.jsonl", 3)
+    assert Select(page["column"]).first_selected_option.text == "text"
+    assert not page["header"].is_displayed()
+    header, *body = page.download()
+    assert header[:5] == ["id", "text", "user", "tags", "labels"]
+    assert [row[:4] for row in body] == [
+        ["1", HAPPY, '{"name":"Ann"}', ""],
+        ["", "", "", '["a"]'],
+        ["", f"{AFRAID}, 2", "", ""],
+    ]
+    assert body[0][4] == ",".join(model.predict(HAPPY).labels)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ('{"text": "a"}\n{"text": ', "line 2 is not a JSON object"),
+        ('{"text": "a"}\n\n5\n', "line 3 is not a JSON object"),
+        ('[{"text": "a"}, "b"]', "element 2 is not a JSON object"),
+        ("[1,", "it is not valid JSON"),
+    ],
+)
+def test_json_that_is_no_table_is_refused_in_a_sentence(page, tmp_path, content, reason):
+    (tmp_path / "rows.jsonl").write_text(content)
+    page["file"].send_keys(str(tmp_path / "rows.jsonl"))
+    page.wait(lambda: f"but not rows.jsonl: {reason}" in page["problem"].text)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"text\r\n", b"\n\n"])

@@ -91,6 +91,7 @@ function view(isMany) {
   byId("single").hidden = isMany;
   byId("many").hidden = !isMany;
   byId("file-options").hidden = byId("close").hidden = !file;
+  byId("header-option").hidden = Boolean(file?.hasLines || file?.hasNames);
 }
 
 async function readOne(whole, signal) {

@@ -17,11 +17,46 @@ export async function readFile(name, bytes) {
   if (isZip(bytes)) return { records: await readSpreadsheet(bytes).catch((error) => refuse(name, reasonOf(error))) };
   const content = decode(bytes);
   if (content.includes("\0")) refuse(name, "it is none of these, or it has a password");
+  if (/\.(jsonl|ndjson|json)$/i.test(name)) return { records: readObjects(name, content), hasNames: true };
   if (/\.(tsv|tab)$/i.test(name)) return { records: parse(content, "\t") };
   if (!/\.te?xt$/i.test(name)) return { records: parse(content) };
   const table = parse(content, "\t");
   if (isTable(table)) return { records: table, note: TABBED };
   return { records: linesOf(content.replace(/^\ufeff/, "")).map((line) => [line]), hasLines: true };
+}
+
+/** The names of all fields, then the rows of JSON objects: one object per line, or an array of them. */
+function readObjects(name, content) {
+  const objects = content.trimStart().startsWith("[") ? readArray(name, content) : readLines(name, content);
+  const columns = [...new Set(objects.flatMap(Object.keys))];
+  const cell = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  return [columns, ...objects.map((object) => columns.map((column) => cell(object[column] ?? "")))];
+}
+
+function readArray(name, content) {
+  const objects = parseJson(content) ?? refuse(name, "it is not valid JSON");
+  const place = objects.findIndex((value) => !isObject(value));
+  return place < 0 ? objects : refuse(name, `element ${place + 1} is not a JSON object`);
+}
+
+function readLines(name, content) {
+  const numbered = content.split("\n").map((line, index) => [line, index + 1]);
+  return numbered
+    .filter(([line]) => line.trim())
+    .map(([line, number]) => {
+      const value = parseJson(line);
+      return isObject(value) ? value : refuse(name, `line ${number} is not a JSON object`);
+    });
+}
+
+const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+
+function parseJson(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 /** Whether records have equally many fields, and a header that names the texts: a spreadsheet saved as text. */
@@ -34,7 +69,7 @@ function isTable([header = [], ...rows]) {
 const reasonOf = (error) => (error.constructor === Error ? error.message : "it is damaged");
 
 function refuse(name, reason) {
-  const formats = "CSV, TSV and TXT files and spreadsheets (.xlsx, .ods)";
+  const formats = "CSV, TSV, JSONL and TXT files and spreadsheets (.xlsx, .ods)";
   throw new Error(`This page reads ${formats}, but not ${name}: ${reason}. Save it as one of them.`);
 }
 
