@@ -153,7 +153,7 @@ def test_the_input_is_not_replaced(source, out, model_folder, tmp_path):
     listed = tmp_path / "out.csv.rejects.jsonl"
     listed.write_text(json.dumps({"line": 3, "reason": "NUL", "id": None}) + "\n")
     with pytest.raises(UsageError, match="must differ from the input"):
-        run(listed, out, model_folder, overwrite=True)
+        run(listed, out, model_folder, InputColumns("reason"), overwrite=True)
     assert source.read_bytes() == before
     assert listed.exists()
 

@@ -12,7 +12,7 @@ from emoglot.batch import window as limits
 from emoglot.batch.columns import Scored
 from emoglot.batch.sink import Sink
 from emoglot.batch.watch import Watch
-from emoglot.batch.window import InputColumns, Reject, Window, not_a_text
+from emoglot.batch.window import InputColumns, Reject, Window, not_a_text, text_of
 from emoglot.data.columns import check_different
 from emoglot.data.streams import Stream
 from emoglot.errors import DataError, MissingExtraError
@@ -122,7 +122,7 @@ class ParquetInput:
         kept = []
         for row, value in enumerate(to_python(table.column(self._text))):
             try:
-                text = value.decode("utf-8") if isinstance(value, bytes) else value
+                text = value.decode("utf-8") if isinstance(value, bytes) else text_of(value)
                 reason = None if isinstance(text, str) else not_a_text(self._text, text)
             except UnicodeDecodeError as error:
                 reason = f"the text must be UTF-8: {error.reason}"

@@ -16,7 +16,7 @@ from typing import IO, Any, Protocol
 from emoglot.batch import window as limits
 from emoglot.batch.watch import Watch, new_hash
 from emoglot.batch.window import START, InputColumns, Position, Window
-from emoglot.data.columns import name_columns
+from emoglot.data.columns import existing, name_columns
 from emoglot.data.formats import PARQUET, STANDARD, TEXT, check_readable, find_files
 from emoglot.data.lines import MalformedLineError
 from emoglot.data.records import Numbered, open_records
@@ -228,13 +228,15 @@ class RecordsInput:
     def _find_text(self, stream: Stream) -> str:
         """Return the column with the texts; in JSONL it is found in the first rows."""
         columns = self.columns
-        if columns is None and self._columns.text is not None:
-            return self._columns.text
         if columns is None:
             first = list(islice(self._records, _LOOKED_AT))
             self._records = chain(first, self._records)
             records = [record for _, record in first if not isinstance(record, MalformedLineError)]
-            columns = tuple(dict.fromkeys(chain(*records))) or ("text",)
+            columns = tuple(dict.fromkeys(chain(*records)))
+            if not columns:
+                return self._columns.text or "text"
+            if self._columns.text is not None:
+                return existing(columns, self._columns.text, "text column", stream.name)
         found = self._columns.find(columns, stream.name)
         if found != (self._columns.text or "text"):
             note = f"the texts are in the column {found!r}; use --text-column if that is wrong"
