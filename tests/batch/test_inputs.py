@@ -142,6 +142,19 @@ def test_a_folder_is_scored_file_by_file(target, folder, model_folder, tmp_path)
     assert (reject["line"], reject["file"]) == (3, str(folder / "b.csv"))
 
 
+def test_a_folder_may_mix_tables_and_json_with_other_columns(folder, model_folder, tmp_path):
+    write(folder / "d.jsonl", [{"text": f"d {n}"} | ({"stars": n} if n > 11 else {}) for n in range(15)])
+    score([folder], tmp_path / "out.csv", model_folder)
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0])[:4] == ["text", "author", "when", "stars"]
+    assert [row["text"] for row in rows] == [*EXPECTED, *(f"d {n}" for n in range(15))]
+    assert [row["stars"] for row in rows[-4:]] == ["", "12", "13", "14"]
+    with pytest.raises(DataError, match=r"got 'stars' in a later row of .*d\.jsonl: write jsonl"):
+        score([folder / "d.jsonl", folder / "a.csv"], tmp_path / "out.parquet", model_folder)
+    assert not (tmp_path / "out.parquet.parts").exists()
+
+
 @pytest.mark.parametrize("number", range(5))
 def test_several_files_are_resumed_to_the_same_bytes(number, folder, model_folder, tmp_path):
     names = [folder / "c.tsv", folder / "a.csv", folder / "b.csv"]

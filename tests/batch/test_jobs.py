@@ -15,6 +15,7 @@ import pytest
 
 from emoglot.batch import window as limits
 from emoglot.batch.job import Job
+from emoglot.batch.window import InputColumns
 from emoglot.errors import DataError, UsageError
 from tests.batch.helpers import ROWS, KillError, command, parquet, read, run, write
 

@@ -40,7 +40,14 @@ def test_bad_rows_go_to_a_file_with_their_lines(model_folder, local, tmp_path):
 
 
 def test_bad_rows_of_json_and_parquet(model_folder, local, tmp_path):
-    lines = ['{"id": 1, "text": "fine"}', '{"id": 2, "text": 5}', "[1]", '{"id": 4, "text": ["a"]}', "{", '{"text": "\\ud800"}']
+    lines = [
+        '{"id": 1, "text": "fine"}',
+        '{"id": 2, "text": 5}',
+        "[1]",
+        '{"id": 4, "text": ["a"]}',
+        "{",
+        '{"text": "\\ud800"}',
+    ]
     (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
     tally = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", model_folder, InputColumns("text", id="id"))
     check_scores(read(tmp_path / "out.jsonl"), [{"id": 1, "text": "fine"}], local)

@@ -47,6 +47,9 @@ class Input(Protocol):
     def progress(self) -> int:
         """Return how many bytes of the file were read."""
 
+    def keys(self) -> tuple[str, ...]:
+        """Read all rows and return their columns, in order of appearance."""
+
 
 @dataclass(frozen=True)
 class Opener:
@@ -116,6 +119,17 @@ class Source:
                 raise UsageError(f"a pipe cannot be scored together with other files, got {name}: score it alone")
             return one
 
+    def find_columns(self) -> tuple[str, ...] | None:
+        """Return the columns of all files, for which JSONL is read once more; None for a pipe without a header."""
+        if self.columns is None and not self.is_pipe:
+            self.columns = tuple(dict.fromkeys(chain.from_iterable(map(self._columns_of, self.files))))
+        return self.columns
+
+    def _columns_of(self, name: str) -> tuple[str, ...]:
+        with ExitStack() as stack:
+            one = self._opener.open(name, new_hash(), stack)
+            return one.columns if one.columns is not None else one.keys()
+
     @property
     def identity(self) -> list[Any]:
         """What must be the same when a job is resumed."""
@@ -178,6 +192,7 @@ class Source:
 
 def _with_file(window: Window, name: str) -> Window:
     shown = os.fsencode(name).decode("utf-8", "replace")  # a name may be invalid UTF-8
+    window.file = shown
     window.rejects = [replace(reject, file=shown) for reject in window.rejects]
     return window
 
@@ -251,6 +266,11 @@ class RecordsInput:
     def skip(self, rows: int) -> int:
         """Skip at most this many rows and return how many."""
         return sum(1 for _ in islice(self._records, rows))
+
+    def keys(self) -> tuple[str, ...]:
+        """Read all rows and return their columns, in order of appearance."""
+        records = (record for _, record in self._records if not isinstance(record, MalformedLineError))
+        return tuple(dict.fromkeys(chain.from_iterable(records)))
 
     def is_at_end(self) -> bool:
         """Return whether no row is left."""

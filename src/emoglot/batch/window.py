@@ -70,6 +70,7 @@ class Window:
     table: Any = None  # the valid rows as a pyarrow.Table, if they come from Parquet
     read: int = 0  # rows of the input up to the end of this window
     digest: str = ""  # the hash of the input up to there
+    file: str | None = None  # if there are several files
 
     @property
     def end(self) -> Position:

@@ -60,7 +60,9 @@ def open_records(
     kind = stream.kind or kind_of_content(stream)
     if kind == TEXT and reading.kind is None and has_tabs(stream, text_column):
         kind = TSV
-        note = "it is read as a table, since its lines are separated by tabs; use --in-format txt if each line is a text"
+        note = (
+            "it is read as a table, since its lines are separated by tabs; use --in-format txt if each line is a text"
+        )
         stream.notes.append((logging.INFO, note))
     if kind in SPREADSHEETS:
         from emoglot.data.spreadsheets import spreadsheet_rows
@@ -102,7 +104,7 @@ def has_header(stream: Stream) -> bool:
 
 
 def has_tabs(stream: Stream, text_column: str | None = None) -> bool:
-    """Return whether the first lines are a table with tabs: equally many fields, and a column of texts in the header."""
+    """Return whether the first lines are a table with tabs: equally many fields, and a header that names the texts."""
     rows = _sniff(stream, "\t")
     header = [name.strip() for name in rows[0]]
     has_texts = text_column in header or first_of(header, TEXT_COLUMNS) is not None
