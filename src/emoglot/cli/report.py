@@ -15,6 +15,10 @@ def report(
     source: Annotated[Path, typer.Argument(metavar="SCORED", help="File that `emoglot score` wrote.")],
     out: Annotated[Path, options.option("FILE", "HTML file to write.")],
     time: Annotated[str | None, options.option("NAME", "Column with dates or times.")] = None,
+    date_format: Annotated[
+        str | None,
+        options.option("FORMAT", "Format of the dates, such as '%d/%m/%Y %H:%M'. Default: recognised."),
+    ] = None,
     group: Annotated[str | None, options.option("NAME", "Column with the groups to compare, such as a source.")] = None,
     cluster: Annotated[
         str | None,
@@ -52,6 +56,7 @@ def report(
         with_texts=not no_texts,
         title=title,
         model=model,
+        date_format=date_format,
     )
     with progress_bar("texts") as on_texts:
         made = write_report(source, out, chosen, overwrite=overwrite, on_texts=on_texts)

@@ -83,7 +83,7 @@ def open_scored(path: Path, options: Options, known_labels: Sequence[str] = SEME
         used = _used_columns(path, names, prefix, options)
         if kind == JSONL:
             frame = _scan_json(path, frame, prefix, labels, used)
-        return _renamed(path, frame, prefix, labels, used)
+        return _renamed(path, frame, prefix, labels, used, options.date_format)
 
 
 def _scan(path: Path, kind: str) -> pl.LazyFrame:
@@ -177,7 +177,9 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown}, …" if len(names) > _SHOWN_COLUMNS else shown or "no columns"
 
 
-def _renamed(path: Path, frame: pl.LazyFrame, prefix: str, labels: tuple[str, ...], used: dict[str, str]) -> ScoredFile:
+def _renamed(
+    path: Path, frame: pl.LazyFrame, prefix: str, labels: tuple[str, ...], used: dict[str, str], form: str | None
+) -> ScoredFile:
     schema = frame.collect_schema()
     scores = [pl.col(f"{prefix}{label}").cast(pl.Float64, strict=False).fill_nan(None) for label in labels]
     unreadable, cut = used.get("unreadable"), used.get("truncated")
@@ -192,7 +194,7 @@ def _renamed(path: Path, frame: pl.LazyFrame, prefix: str, labels: tuple[str, ..
         (is_readable & _flag(cut, schema[cut]) if cut else pl.lit(False)).alias(IS_TRUNCATED),
         *(one.alias(score_column(index)) for index, one in enumerate(scores)),
         *_given(f"{prefix}{LABELS}", schema[f"{prefix}{LABELS}"], labels, is_readable),
-        *_others(path, frame, schema, used),
+        *_others(path, frame, schema, used, form),
     ]
     found = frozenset(key for key in used if key not in ("unreadable", "truncated"))
     return ScoredFile(frame.select(columns), labels, found)
@@ -208,7 +210,9 @@ def _given(column: str, kind: pl.DataType, labels: Sequence[str], is_readable: p
     return [(is_readable & one).alias(given_column(index)) for index, one in enumerate(carried)]
 
 
-def _others(path: Path, frame: pl.LazyFrame, schema: pl.Schema, used: dict[str, str]) -> list[pl.Expr]:
+def _others(
+    path: Path, frame: pl.LazyFrame, schema: pl.Schema, used: dict[str, str], form: str | None
+) -> list[pl.Expr]:
     plain = (GROUP, LANGUAGE, SENTIMENT)
     columns = [_plain(used[key]).alias(key) for key in plain if key in used]
     if TEXT_COLUMN in used:
@@ -220,7 +224,8 @@ def _others(path: Path, frame: pl.LazyFrame, schema: pl.Schema, used: dict[str, 
     if TIME in used:
         name = used[TIME]
         sample = frame.select(name).drop_nulls().head(_SAMPLE_ROWS).collect(engine="streaming").to_series()
-        columns.append(as_moment(path, name, schema[name], sample).alias(TIME))
+        whole = frame.select(name)
+        columns.append(as_moment(path, name, schema[name], sample, form=form, whole=whole).alias(TIME))
     return columns
 
 

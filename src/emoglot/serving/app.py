@@ -178,11 +178,16 @@ def _add_model_and_report(app: FastAPI) -> None:
         summary="Make a report of a scored table",
     )
     async def report(
-        request: Request, name: str = "texts.csv", time: str | None = None, group: str | None = None
+        request: Request,
+        name: str = "texts.csv",
+        time: str | None = None,
+        group: str | None = None,
+        date_format: str | None = None,
     ) -> HTMLResponse:
         _check_token(request)
         table = await _read_body(request, settings)
-        return HTMLResponse(await make_page(table, name, time, group, settings.model_folder))
+        options = {"time": time, "group": group, "date_format": date_format, "model": settings.model_folder}
+        return HTMLResponse(await make_page(table, name, options))
 
 
 def _add_probes(app: FastAPI) -> None:
