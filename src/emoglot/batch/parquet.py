@@ -84,7 +84,7 @@ class ParquetInput:
 
     def keys(self) -> tuple[str, ...]:
         """Return the columns."""
-        return self.columns
+        return self.columns or ()
 
     def windows(self, number: int, read: int) -> Iterator[Window]:
         """Yield the remaining rows in windows."""
