@@ -80,7 +80,7 @@ def test_the_texts_are_found_as_they_were_when_they_were_scored(tmp_path, scored
     assert "What a lovely day" in page_of(renamed)
     rows = [{"Antwort" if name == "Comment" else name: value for name, value in row.items()} for row in rows]
     other = write(tmp_path / "answers.parquet", rows)
-    with pytest.raises(UsageError, match=r"no column 'text'.* Give another --text-column, or --no-texts"):
+    with pytest.raises(UsageError, match=r"no column 'text'.* Choose another column for the texts, or leave"):
         page_of(other)
     assert "What a lovely day" in page_of(other, text="Antwort")
 
@@ -144,7 +144,7 @@ def test_a_sentiment_of_the_users_own_is_not_taken_for_ours(tmp_path):
 def test_a_group_of_too_many_values_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("emoglot.report.aggregate.MOST_GROUPS", 10)
     path = write(tmp_path / "a.parquet", many(100, id=str))
-    with pytest.raises(DataError, match=r"at most 10 different values, got about \d+: choose another --group"):
+    with pytest.raises(DataError, match=r"at most 10 different values, got about \d+: choose another column"):
         summary_of(path, group="id")
 
 
@@ -286,7 +286,7 @@ def test_the_order_of_day_and_month_is_that_of_all_rows(tmp_path, last, expected
 
 def test_dates_of_which_the_order_can_not_be_known_need_a_format(tmp_path):
     path = write(tmp_path / "a.csv", many(12, when=lambda row: f"{row + 1}/4/2026 14:05"))
-    with pytest.raises(DataError, match=r"'1/4/2026 14:05', which could be both: give date_format \(--date-format\)"):
+    with pytest.raises(DataError, match=r"'1/4/2026 14:05', which could be both: give date_format \(on the command line, --date-format\)"):
         summary_of(path, time="when")
     found = summary_of(path, time="when", date_format="%d/%m/%Y %H:%M").timeline
     assert (found.first, found.last) == ("1 Apr 2026", "12 Apr 2026")

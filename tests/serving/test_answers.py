@@ -92,6 +92,12 @@ def test_a_report_is_made_of_a_scored_table(service, local):
         response = service.ask(f"/v1/report{path}", wrong)
         assert response.status == 422
         assert isinstance(response.json()["detail"], str)
+        assert "--" not in response.json()["detail"]
+    renamed = table.replace(b"text,time", b"Antwort,time", 1)
+    refused = service.ask("/v1/report?name=mine.csv", renamed)
+    assert refused.status == 422
+    assert refused.json()["detail"].startswith("mine.csv has no column 'text'")
+    assert service.ask("/v1/report?text=Antwort", renamed).status == 200
 
 
 def test_no_texts_have_no_results(service):

@@ -11,7 +11,7 @@ import polars as pl
 
 from emoglot.errors import DataError
 
-OPTION = "date_format (--date-format)"  # its name in Python and HTTP, and on the command line
+OPTION = "date_format (on the command line, --date-format)"
 EXAMPLE = "%d/%m/%Y %H:%M"
 _DATE = r"^\s*(\d{1,2})([./-])(\d{1,2})[./-](\d{4})(?:,?\s+(\d.*?))?\s*$"
 _FIRST, _MARK, _SECOND, _YEAR, _CLOCK = 1, 2, 3, 4, 5  # the groups of this pattern

@@ -26,12 +26,13 @@ CLUSTERS = 1000  # into which authors, threads, … are hashed; enough for a boo
 _SAMPLE_ROWS = 10_000
 _SHOWN_COLUMNS = 12
 _TRUE = ("true", "1", "yes")
-_OPTIONS = {
-    TEXT_COLUMN: "--text-column, or --no-texts to do without",
-    TIME: "--time",
-    GROUP: "--group",
-    CLUSTER: "--cluster",
-    LANGUAGE: "--language-column",
+# What a column is for, in words that are right on the command line, in Python and in the service.
+_ROLES = {
+    TEXT_COLUMN: "the texts, or leave the texts out of the report",
+    TIME: "the times",
+    GROUP: "the groups",
+    CLUSTER: "the clusters",
+    LANGUAGE: "the languages",
 }
 
 
@@ -125,7 +126,7 @@ def _find_labels(
     looked_for = f"{prefix or ''}{LABELS}"
     raise DataError(
         f"{path} is not a scored file: it needs a column {looked_for!r} and a column of scores for each label, such as "
-        f"{(prefix or '') + known[0]!r}; it has {_listed(names)}. Make one with `emoglot score`, or give its --prefix"
+        f"{(prefix or '') + known[0]!r}; it has {_listed(names)}. Make one with `emoglot score`, or give the prefix of its columns"
     )
 
 
@@ -169,7 +170,7 @@ def _used_columns(path: Path, names: Sequence[str], prefix: str, options: Option
 def _missing(path: Path, key: str, name: str, names: Sequence[str]) -> str:
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {_listed(names)}."
-    return f"{path} has no column {name!r}: {hint} Give another {_OPTIONS[key]}"
+    return f"{path} has no column {name!r}: {hint} Choose another column for {_ROLES[key]}"
 
 
 def _listed(names: Sequence[str]) -> str:

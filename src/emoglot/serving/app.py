@@ -183,10 +183,12 @@ def _add_model_and_report(app: FastAPI) -> None:
         time: str | None = None,
         group: str | None = None,
         date_format: str | None = None,
+        text: str | None = None,
     ) -> HTMLResponse:
         _check_token(request)
         table = await _read_body(request, settings)
-        options = {"time": time, "group": group, "date_format": date_format, "model": settings.model_folder}
+        columns = {"time": time, "group": group, "text": text}
+        options = {**columns, "date_format": date_format, "model": settings.model_folder}
         return HTMLResponse(await make_page(table, name, options))
 
 

@@ -188,6 +188,24 @@ def test_a_report_of_a_file_can_be_downloaded(page, tmp_path):
     assert page["report"].is_enabled()
 
 
+def test_what_is_wrong_with_a_report_is_told_in_words_of_the_page(page, tmp_path):
+    pytest.importorskip("polars")
+    rows = [[f"so happy {day}", f"{day}/3/2026", "x"] for day in range(1, 11)]
+    write_csv(tmp_path / "dates.csv", [["labels", "Datum", "when"], *rows])
+    page.give(tmp_path / "dates.csv", 10)
+    Select(page["time"]).select_by_visible_text("when")
+    page["report"].click()
+    page.wait(lambda: "column 'when' of dates.csv must contain dates" in page["problem"].text)
+    Select(page["time"]).select_by_visible_text("Datum")
+    page["report"].click()
+    page.wait(lambda: "column 'Datum' of dates.csv must show whether" in page["problem"].text)
+    assert page.errors()  # the browser logs each refusal
+    page["date-format"].send_keys("%d/%m/%Y")
+    page["report"].click()
+    (file,) = page.wait(lambda: list(page.downloads.glob("dates-report*.html")))
+    assert "1 Mar 2026" in file.read_text(encoding="utf-8")
+
+
 def test_reading_can_be_stopped(page, tmp_path):
     """The service answers once, then never: what was read stays, and the rest is empty in the download."""
     hang = """

@@ -255,10 +255,11 @@ async function downloadReport() {
   const choice = (id) => (file && byId(id).value !== "" ? Number(byId(id).value) : null);
   byId("report").disabled = true;
   try {
-    const html = await getReport(titleOf(), toScored(shown, results, model, choice("time"), choice("group")), {
-      time: choice("time") !== null,
-      group: choice("group") !== null,
-    });
+    const chosen = { text: shown.column, time: choice("time"), group: choice("group") };
+    const given = Object.fromEntries(Object.entries(chosen).filter(([, place]) => place !== null));
+    const { names, table } = toScored(shown, results, model, given);
+    const format = file && names.time ? byId("date-format").value.trim() : "";
+    const html = await getReport(titleOf(), table, { ...names, date_format: format });
     save(html, "text/html", `${titleOf().replace(/\.\w+$/, "")}-report.html`);
     say(byId("problem"), "");
   } catch (error) {

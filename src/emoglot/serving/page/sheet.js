@@ -114,16 +114,25 @@ function addedColumns({ labels, sentiment }) {
   ];
 }
 
-/** The table that a report is made of: the text, what the model says, and the columns of time and group if chosen. */
-export function toScored({ rows, column }, results, model, time, group) {
+/** The table that a report is made of: the chosen columns, such as `{ text: 0, time: 2 }`, and what the model says.
+ *
+ * It has the user's own names, which errors mention; `names` says how they are called in the table.
+ */
+export function toScored({ columns, rows }, results, model, chosen) {
   const added = addedColumns(model);
-  const chosen = [["text", column], ...(time === null ? [] : [["time", time]]), ...(group === null ? [] : [["group", group]])];
+  const places = [...new Set(Object.values(chosen))];
+  const own = places.map((place) => (isOnlyName(columns, place) ? columns[place] : `column ${place + 1}`));
+  const prefix = freePrefix(own, added.map(([name]) => name));
   const body = results.map((result, index) => [
-    ...chosen.map(([, place]) => rows[index][place]),
+    ...places.map((place) => rows[index][place]),
     ...added.map(([, cell]) => cell(result) ?? ""),
   ]);
-  return write([[...chosen.map(([name]) => name), ...added.map(([name]) => name)], ...body], false);
+  const names = Object.fromEntries(Object.entries(chosen).map(([role, place]) => [role, own[places.indexOf(place)]]));
+  return { names, table: write([[...own, ...added.map(([name]) => `${prefix}${name}`)], ...body], false) };
 }
+
+const isOnlyName = (columns, place) =>
+  columns[place].trim() !== "" && columns.filter((name) => name === columns[place]).length === 1;
 
 /** The prefix of the added columns, as of `emoglot score --prefix`: none, or one with which no name exists twice. */
 function freePrefix(columns, names) {
