@@ -204,8 +204,17 @@ def test_the_value_of_an_option_may_begin_with_a_dash(
     assert record["text"] == "so happy"
 
 
-def test_utf_16_is_refused_in_one_sentence(run: Run, model_folder: Path, tmp_path: Path) -> None:
-    lines = "so happy\nso sad\n".encode("utf-16")
+@pytest.mark.parametrize("encoding", ["utf-16", "cp1252", "utf-8-sig"])
+def test_the_encoding_is_recognised_or_given(encoding: str, run: Run, model_folder: Path, tmp_path: Path) -> None:
+    texts = ["Ich bin so glücklich über dich", "Ça va très bien, señor"]
+    lines = "\r\n".join(texts).encode(encoding)
     (tmp_path / "lines.txt").write_bytes(lines)
-    check_error(run("predict", "--model", model_folder, "--file", tmp_path / "lines.txt"), DATA, "is UTF-16", "UTF-8")
-    check_error(run("predict", "--model", model_folder, stdin=lines), DATA, "the input is UTF-16")
+    options = ("predict", "--model", model_folder, "--json")
+    for given, name in (((("--file", tmp_path / "lines.txt"), b""), "lines.txt"), (((), lines), "standard input")):
+        arguments, stdin = given
+        found = run(*options, *arguments, stdin=stdin)
+        assert [record["text"] for record in found.records()] == texts
+        assert (f"{name}: read as cp1252, guessed" in found.err) == (encoding == "cp1252")
+        found = run(*options, *arguments, "--encoding", encoding, stdin=stdin)
+        assert ([record["text"] for record in found.records()], found.err) == (texts, "")
+    check_error(run(*options, "--encoding", "klingon", stdin=lines), USAGE, "an encoding must be a name", "'klingon'")
