@@ -140,6 +140,14 @@ def test_arguments_that_are_no_text(model_folder: Path) -> None:
     assert rb"so ha\udcffppy" in as_table.stdout
 
 
+def test_arguments_in_the_c_locale_are_utf_8(model_folder: Path) -> None:
+    text = "Ich bin glücklich 😀"
+    c_locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    found = shell("predict", "--model", model_folder, "--json", text, **c_locale)
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["text"] == text
+
+
 def test_an_output_that_takes_ascii_only(model_folder: Path) -> None:
     ascii_only = {"PYTHONIOENCODING": "ascii"}
     as_json = shell("predict", "--model", model_folder, "--json", "¡Qué día! 😱", **ascii_only)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -64,7 +65,7 @@ def _collect(texts: list[str] | None, file: Path | None, encoding: str | None) -
     if texts and file:
         raise UsageError("texts come from arguments or from --file, got both: use one of them")
     if texts:
-        return texts
+        return [_as_utf8(text) for text in texts]
     if file:
         try:
             data = file.read_bytes()
@@ -76,6 +77,16 @@ def _collect(texts: list[str] | None, file: Path | None, encoding: str | None) -
         data = sys.stdin.buffer.read()
     lines = _decode(data, str(file or "standard input"), encoding).split("\n")
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+
+def _as_utf8(text: str) -> str:
+    """Return an argument as UTF-8 if it is, since in the C locale its bytes arrive as lone surrogates."""
+    if not any("\udc80" <= character <= "\udcff" for character in text):
+        return text
+    try:
+        return os.fsencode(text).decode("utf-8")
+    except UnicodeError:
+        return text
 
 
 def _decode(data: bytes, name: str, encoding: str | None) -> str:
