@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from emoglot.errors import EmoglotError
+from emoglot.errors import EmoglotError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +30,7 @@ _SHOWN_BAD_LINES = 5
 # A spinner for a shorter wait would only flicker.
 _PATIENCE = 2.0
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
 
 
 def warn(message: str) -> None:
@@ -173,6 +176,22 @@ def kept_when_interrupted(what: str, is_kept: Callable[[], bool] = lambda: True)
             raise
         way_out = f"{what} is kept, and the same command continues from there" if is_kept() else "run the command again"
         raise EmoglotError(f"the disk is full ({error}): free some space; {way_out}") from error
+
+
+@contextmanager
+def explained_output(target: Path) -> Iterator[None]:
+    """Raise UsageError if the output, or a file beside it with its name, cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, (str, bytes, Path)) else None
+        is_ours = named is not None and (str(named).startswith(str(target)) or named in target.parents)
+        if error.errno not in _REFUSED or not is_ours:
+            raise
+        raise UsageError(
+            f"the output must be in a folder where files can be created, {target} cannot be written "
+            f"({error.strerror}): choose another name or folder, or check its permissions"
+        ) from error
 
 
 def is_disk_full(error: OSError) -> bool:

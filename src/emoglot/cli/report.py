@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import note, progress_bar
+from emoglot.cli.output import explained_output, note, progress_bar
 
 
 def report(
@@ -58,7 +58,7 @@ def report(
         model=model,
         date_format=date_format,
     )
-    with progress_bar("texts") as on_texts:
+    with explained_output(out), progress_bar("texts") as on_texts:
         made = write_report(source, out, chosen, overwrite=overwrite, on_texts=on_texts)
     left_out = made.summary.rows.total - made.summary.rows.readable
     note(f"{out}: {made.summary.rows.readable} texts, {left_out} rows left out")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import ask, kept_when_interrupted, note, progress_bars, show_messages, warn
+from emoglot.cli.output import ask, explained_output, kept_when_interrupted, note, progress_bars, show_messages, warn
 from emoglot.errors import RejectedRowsError, UsageError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _score_here(
     if not (folder := Path(target).parent).is_dir():  # that of `-` is the current folder
         make_folders = make_folders or ask(f"{folder} does not exist. Create it?")
     kept = kept_when_interrupted("every window that was written (continue with --resume)")
-    with nullcontext() if STANDARD in paths else kept, progress_bars(_PAUSE) as update:
+    with explained_output(Path(target)), nullcontext() if STANDARD in paths else kept, progress_bars(_PAUSE) as update:
         tally = score_file(
             sources,
             target,
