@@ -145,7 +145,7 @@ def test_the_command_writes_a_page_and_overwrites_only_when_told(tmp_path, score
     ("options", "message"),
     [
         ({"time": "wen"}, "has no column 'wen': did you mean 'when'"),
-        ({"group": "quelle"}, "has no column 'quelle'.*--group"),
+        ({"group": "quelle"}, "has no column 'quelle'.*another column for the groups"),
         ({"text": "texts"}, "did you mean 'text'.*--no-texts"),
         ({"prefix": "x_"}, "needs a column 'x_labels'"),
         ({"model": Path("nowhere")}, "no model folder nowhere"),
