@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import unicodedata
 
 import pytest
 
@@ -33,6 +34,23 @@ def write(tmp_path):
         return path
 
     return to_file
+
+
+@pytest.mark.parametrize(
+    "name", ["Kommentar", "MENSAJE", "avis", "Commento", "reactie", "内容", "テキスト", "Текст", "نص", "Yorum"]
+)
+def test_the_texts_are_found_in_many_languages(write, name):
+    assert read(write("posts.csv", f"id,{name},n\n1,hi,2\n")) == (["hi"], [])
+
+
+def test_decomposed_letters_are_the_same_name(write):
+    assert read(write("posts.csv", f"id,{unicodedata.normalize('NFD', 'Comentário')},n\n1,hi,2\n")) == (["hi"], [])
+
+
+@pytest.mark.parametrize(("given", "meant"), [("antwort", "Antwort"), ("ANTWORT", "Antwort"), ("Antwrot", "Antwort")])
+def test_a_column_with_a_similar_name_is_suggested(write, given, meant):
+    with pytest.raises(DataError, match=f"{given!r} is not: did you mean {meant!r}\\? .* has 'id', 'Antwort'"):
+        read(write("posts.csv", "id,Antwort\n1,hi\n"), columns=InputColumns(given))
 
 
 def test_what_programs_leave_in_a_folder_is_passed(write, tmp_path):

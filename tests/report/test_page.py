@@ -146,7 +146,7 @@ def test_the_command_writes_a_page_and_overwrites_only_when_told(tmp_path, score
     [
         ({"time": "wen"}, "has no column 'wen': did you mean 'when'"),
         ({"group": "quelle"}, "has no column 'quelle'.*another column for the groups"),
-        ({"text": "texts"}, "did you mean 'text'.*--no-texts"),
+        ({"text": "texts"}, "did you mean 'text'.*leave the texts out"),
         ({"prefix": "x_"}, "needs a column 'x_labels'"),
         ({"model": Path("nowhere")}, "no model folder nowhere"),
     ],

@@ -9,6 +9,7 @@ import random
 
 import pytest
 
+from emoglot.data.columns import TEXT_COLUMNS
 from tests.serving.page.browsing import (
     AFRAID,
     HAPPY,
@@ -72,6 +73,17 @@ def test_a_download_with_columns_of_these_names_can_be_reported_on(page, model, 
             assert {one.name for one in found.languages} == {one.language for one in predictions}
         page.give(tmp_path / "scored.csv", 3)
         page.wait(lambda: page["many-title"].text == "scored.csv")
+
+
+def test_the_page_knows_the_same_names_as_the_command(page):
+    assert page.module("text_columns.js", "it.TEXT_COLUMNS") == list(TEXT_COLUMNS)
+
+
+@pytest.mark.parametrize("other", ["2026-03-31T14:05:00.000+00:00", "Tue Mar 31 14:05:00 +0000 2026", "1" * 60])
+def test_dates_and_numbers_are_not_taken_for_texts(page, tmp_path, other):
+    write_csv(tmp_path / "rows.csv", [["one", "two"], [other, "so happy"], [other, "so sad"]])
+    page.give(tmp_path / "rows.csv", 2)
+    assert Select(page["column"]).first_selected_option.text == "two"
 
 
 def test_another_column_can_be_read(page, model, tmp_path):

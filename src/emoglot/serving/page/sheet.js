@@ -2,8 +2,7 @@
 
 import { decode, parse, write } from "./csv.js";
 import { isZip, readSpreadsheet } from "./spreadsheet.js";
-
-const TEXT_COLUMNS = ["text", "tweet", "comment", "sentence", "message", "content", "review", "post", "body"];
+import { TEXT_COLUMNS } from "./text_columns.js";
 
 export const fromLines = (lines) => ({ columns: ["text"], rows: lines.map((line) => [line]), column: 0 });
 
@@ -85,14 +84,19 @@ export function fromRecords({ records, hasLines }, hasHeader) {
 
 /** The place of the column with a usual name of texts; -1 if there is none. */
 function namedColumn(columns) {
-  const names = columns.map((name) => name.trim().toLowerCase());
+  const names = columns.map((name) => name.trim().normalize("NFC").toLowerCase());
   return names.indexOf(TEXT_COLUMNS.find((wanted) => names.includes(wanted)));
 }
 
+// Numbers, dates and times in digits or with the names of days, and addresses.
+const NO_TEXT = /^(?:[\d\s.,:;/+\-%()$€£TZ]|[ap]m)*$|^(?:mon|tue|wed|thu|fri|sat|sun),? .*\d\d:\d\d|^https?:\/\/\S+$/i;
+
+/** The column of texts by its name, else the one with most text in its first rows. */
 function guessColumn(columns, rows) {
   if (namedColumn(columns) >= 0) return namedColumn(columns);
   const first = rows.slice(0, 100);
-  const lengths = columns.map((_, index) => first.reduce((sum, row) => sum + row[index].length, 0));
+  const lengthOf = (cell) => (NO_TEXT.test(cell) ? 0 : cell.length);
+  const lengths = columns.map((_, index) => first.reduce((sum, row) => sum + lengthOf(row[index]), 0));
   return lengths.indexOf(Math.max(...lengths));
 }
 
