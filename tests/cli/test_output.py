@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
+import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,7 @@ import rich.progress  # before the console is replaced
 from emoglot.cli import output
 from emoglot.cli.output import explained_output, kept_when_interrupted, progress_bars, spinner
 from emoglot.errors import EmoglotError, UsageError
-from tests.cli.harness import DATA, USAGE, Run, check_error
+from tests.cli.harness import DATA, USAGE, Run, check_error, command
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -48,6 +50,21 @@ def test_ctrl_c_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyboardInterrupt), kept_when_interrupted("every epoch", lambda: False):
         raise KeyboardInterrupt
     assert capsys.readouterr().err == "interrupted before its state was saved: the same command starts again\n"
+
+
+def test_ctrl_c_names_the_option_that_continues(run: Run, model_folder: Path, tmp_path: Path) -> None:
+    """A real interrupt while the second window is scored; the command that the message names ends the job."""
+    with (tmp_path / "in.csv").open("w", encoding="utf-8") as file:
+        file.writelines(["text\n", *(f"so happy {row} {'x' * 300}\n" for row in range(40_000))])
+    arguments = ["score", "--model", model_folder, "--jobs", 1, tmp_path / "in.csv", tmp_path / "out.csv"]
+    child = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE)
+    while child.poll() is None and not list(tmp_path.glob("out.csv.parts/*-*-*")):
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    told = child.communicate()[1].decode()
+    assert "out.csv.parts, is kept, and the same command with --resume continues from there" in told
+    check_error(run(*arguments), USAGE, "continue it with --resume")
+    assert run(*arguments, "--resume").code == 0
 
 
 @pytest.mark.parametrize(

@@ -161,20 +161,22 @@ def spinner(description: str) -> Iterator[None]:
 
 
 @contextmanager
-def kept_when_interrupted(what: str, is_kept: Callable[[], bool] = lambda: True) -> Iterator[None]:
-    """Print, after Ctrl-C or on a full disk, what is kept and that the same command continues from it."""
+def kept_when_interrupted(
+    what: str, is_kept: Callable[[], bool] = lambda: True, command: str = "the same command"
+) -> Iterator[None]:
+    """Print, after Ctrl-C or on a full disk, what is kept and which command continues from it."""
     try:
         yield
     except KeyboardInterrupt:
         if is_kept():
-            note(f"interrupted: {what} is kept, and the same command continues from there")
+            note(f"interrupted: {what} is kept, and {command} continues from there")
         else:
             note("interrupted before its state was saved: the same command starts again")
         raise
     except OSError as error:
         if not is_disk_full(error):
             raise
-        way_out = f"{what} is kept, and the same command continues from there" if is_kept() else "run the command again"
+        way_out = f"{what} is kept, and {command} continues from there" if is_kept() else "run the command again"
         raise EmoglotError(f"the disk is full ({error}): free some space; {way_out}") from error
 
 

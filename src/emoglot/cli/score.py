@@ -128,7 +128,8 @@ def _score_here(
     make_folders = output.make_folders
     if not (folder := Path(target).parent).is_dir():  # that of `-` is the current folder
         make_folders = make_folders or ask(f"{folder} does not exist. Create it?")
-    kept = kept_when_interrupted("every window that was written (continue with --resume)")
+    pieces = Path(f"{target}.parts")
+    kept = kept_when_interrupted(f"what was scored, in {pieces},", pieces.exists, "the same command with --resume")
     with explained_output(Path(target)), nullcontext() if STANDARD in paths else kept, progress_bars(_PAUSE) as update:
         tally = score_file(
             sources,
