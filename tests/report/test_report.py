@@ -286,7 +286,7 @@ def test_the_order_of_day_and_month_is_that_of_all_rows(tmp_path, last, expected
 
 def test_dates_of_which_the_order_can_not_be_known_need_a_format(tmp_path):
     path = write(tmp_path / "a.csv", many(12, when=lambda row: f"{row + 1}/4/2026 14:05"))
-    with pytest.raises(DataError, match=r"'1/4/2026 14:05', which could be both: give date_format \(on the command line, --date-format\)"):
+    with pytest.raises(DataError, match=r"'1/4/2026 14:05', which could be both: give date_format .*--date-format"):
         summary_of(path, time="when")
     found = summary_of(path, time="when", date_format="%d/%m/%Y %H:%M").timeline
     assert (found.first, found.last) == ("1 Apr 2026", "12 Apr 2026")

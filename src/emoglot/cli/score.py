@@ -145,10 +145,12 @@ def _score_here(
             make_folders=make_folders,
             on_window=_Speed(update, tells_rejects=target == STANDARD).on_window,
         )
-    note(f"{tally.rows - tally.rejected} rows scored")
+    scored = tally.rows - tally.rejected
+    note(f"{scored} {'row' if scored == 1 else 'rows'} scored")
     if tally.rejected:
         where = f": {tally.rejects}" if tally.rejects else ""
-        raise RejectedRowsError(f"{tally.rejected} of {tally.rows} rows could not be scored{where}")
+        rows = "row" if tally.rows == 1 else "rows"
+        raise RejectedRowsError(f"{tally.rejected} of {tally.rows} {rows} could not be scored{where}")
 
 
 def _score_on_ray(
