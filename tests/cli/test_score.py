@@ -18,7 +18,7 @@ def test_one_row_is_one_row(run, model_folder, tmp_path, rows, message):
 def test_an_output_without_a_format_is_told_what_to_add(run, tmp_path):
     check_error(run("score", tmp_path / "in.csv", "-"), USAGE, "add --out-format csv, tsv or jsonl")
     check_error(run("score", tmp_path / "in.csv", "."), USAGE, ". is a folder", "scored.csv")
-    check_error(run("score", tmp_path / "in.csv", tmp_path / "out"), USAGE, "end it with .csv, or set --out-format")
+    check_error(run("score", tmp_path / "in.csv", tmp_path / "out"), USAGE, "add .csv, or set --out-format")
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def format_of(name: str, given: str | None) -> Format:
             "that a cluster writes, --out-format"
         )
     if kind is None:
-        raise UsageError(f"the format of {name} cannot be recognised by its name: end it with .csv, or set --out-format")
+        raise UsageError(f"the format of {name} cannot be recognised by its name: add .csv, or set --out-format")
     if kind == PARQUET and (named.compression or name == STANDARD):
         raise UsageError(f"Parquet is compressed internally and cannot be a stream, got {name}: use a file")
     if named.compression == ZIP:

@@ -126,7 +126,8 @@ def _find_labels(
     looked_for = f"{prefix or ''}{LABELS}"
     raise DataError(
         f"{path} is not a scored file: it needs a column {looked_for!r} and a column of scores for each label, such as "
-        f"{(prefix or '') + known[0]!r}; it has {_listed(names)}. Make one with `emoglot score`, or give the prefix of its columns"
+        f"{(prefix or '') + known[0]!r}; it has {_listed(names)}. Make one with `emoglot score`, or give its "
+        "prefix"
     )
 
 
