@@ -103,12 +103,15 @@ def _check_token(request: Request) -> None:
     # All are compared, so that the time does not depend on which one matches.
     matches = [hmac.compare_digest(given.strip().encode(), token) for token in tokens]
     if scheme.lower() != "bearer" or not any(matches):
-        raise HTTPException(401, "a bearer token is needed", {"WWW-Authenticate": "Bearer", **_CLOSE})
+        is_given = scheme.lower() == "bearer" and given.strip()
+        reason = "the bearer token is wrong" if is_given else "a bearer token is needed"
+        detail = f"{reason}: send Authorization: Bearer TOKEN"
+        raise HTTPException(401, detail, {"WWW-Authenticate": "Bearer", **_CLOSE})
 
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "Not a valid HTTP request."},
-    401: {"model": Problem, "description": "A bearer token is needed."},
+    401: {"model": Problem, "description": "The bearer token is missing or wrong."},
     408: {"model": Problem, "description": "The request took too long to arrive."},
     413: {"model": Problem, "description": "The body, a text or the list of texts is too large."},
     422: {"model": InvalidRequest, "description": "A field breaks a rule."},
