@@ -115,8 +115,16 @@ def test_thresholds_can_be_given_for_each_label(service, local):
 
 def test_top_k_keeps_the_highest_scores(service, local):
     (result,) = results_of(service.ask("/v1/predict", {"text": TEXTS[0], "top_k": 2}))
-    highest = sorted(local.predict([TEXTS[0]])[0].scores.items(), key=lambda item: -item[1])[:2]
-    assert list(result["scores"]) == [name for name, _ in highest]
+    ranked = sorted(local.predict([TEXTS[0]])[0].scores.items(), key=lambda item: -item[1])
+    highest = [name for name, _ in ranked[:2]]
+    assert list(result["scores"]) == [name for name, _ in ranked if name in (*highest, *result["labels"])]
+
+
+def test_top_k_hides_no_score_of_a_label(service, local):
+    question = {"text": TEXTS[0], "top_k": 1, "threshold": dict.fromkeys(local.labels, 0)}
+    (result,) = results_of(service.ask("/v1/predict", question))
+    assert set(result["labels"]) == set(result["scores"]) == set(local.labels)
+    assert sorted(result["scores"].values(), reverse=True) == list(result["scores"].values())
 
 
 def test_the_model_is_described(service, local):
