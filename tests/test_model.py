@@ -273,7 +273,7 @@ def test_the_words_are_found_where_they_stand(trained):
         ([[0, 1], [1]] * 8, TEXTS, DataError, "the names of its 2 columns"),
         (None, TEXTS, DataError, "one set of names for each text, got None"),
         ("joy", TEXTS, DataError, "one set of names for each text, got 'joy'"),
-        (NAMES, None, DataError, "a list of strings, got NoneType"),
+        (NAMES, None, DataError, "a list of strings, got None: use"),
         (np.zeros((16, 3)), TEXTS, DataError, "the names of its 3 columns"),
         ([{"joy"}] * 10, [" " * count for count in range(10)], TrainingError, "no training text has a token"),
     ],
