@@ -249,7 +249,7 @@ def test_a_closed_standard_output_ends_quietly(model_folder, tmp_path):
     process.stdout.close()
     told = process.stderr.read()
     process.stderr.close()
-    assert process.wait() == 1
+    assert process.wait() == 141
     assert told == b""
 
 

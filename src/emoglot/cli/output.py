@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _SHOWN_BAD_LINES = 5
 # A spinner for a shorter wait would only flicker.
 _PATIENCE = 2.0
+CLOSED_PIPE = 141  # the exit code of a command that SIGPIPE ends, as after `| head -1`
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
 
@@ -81,7 +82,26 @@ def console() -> Console:
     """Return a console for tables on standard output."""
     from rich.console import Console
 
-    return Console()
+    class Closable(Console):
+        def on_broken_pipe(self) -> None:
+            _end_closed()
+
+    return Closable()
+
+
+@contextmanager
+def closable_output() -> Iterator[None]:
+    """End the command quietly, with the exit code of SIGPIPE, if the reader of standard output has gone."""
+    try:
+        yield
+    except BrokenPipeError:
+        _end_closed()
+
+
+def _end_closed() -> NoReturn:
+    # What is still buffered has no reader either: Python must not fail when it writes that at the end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(CLOSED_PIPE)
 
 
 def ask(question: str) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import console, note_never_given, spinner, warn
+from emoglot.cli.output import closable_output, console, note_never_given, spinner, warn
 from emoglot.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def predict(
         predictions = model.predict(given, **asdict(labels))
     note_never_given(model, labels.precision, labels.recall)
     if as_json:
-        _print_json(model, given, predictions, explain)
+        with closable_output():
+            _print_json(model, given, predictions, explain)
     else:
         _print_table(model, given, predictions, explain)
 

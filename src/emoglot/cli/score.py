@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import ask, explained_output, kept_when_interrupted, note, progress_bars, show_messages, warn
+from emoglot.cli.output import (
+    ask,
+    closable_output,
+    explained_output,
+    kept_when_interrupted,
+    note,
+    progress_bars,
+    show_messages,
+    warn,
+)
 from emoglot.errors import RejectedRowsError, UsageError
 
 if TYPE_CHECKING:
@@ -128,9 +137,15 @@ def _score_here(
     make_folders = output.make_folders
     if not (folder := Path(target).parent).is_dir():  # that of `-` is the current folder
         make_folders = make_folders or ask(f"{folder} does not exist. Create it?")
+    closable = closable_output() if target == STANDARD else nullcontext()
     pieces = Path(f"{target}.parts")
     kept = kept_when_interrupted(f"what was scored, in {pieces},", pieces.exists, "the same command with --resume")
-    with explained_output(Path(target)), nullcontext() if STANDARD in paths else kept, progress_bars(_PAUSE) as update:
+    with (
+        closable,
+        explained_output(Path(target)),
+        nullcontext() if STANDARD in paths else kept,
+        progress_bars(_PAUSE) as update,
+    ):
         tally = score_file(
             sources,
             target,
