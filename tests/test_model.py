@@ -213,6 +213,16 @@ def test_what_is_no_text_is_refused_with_its_place(trained, text):
         trained.explain(text)
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(None, "got None: use ''"), (5, r"got 5: convert it with str\(\)"), (b"bytes", "got bytes: decode them first")],
+)
+def test_what_is_neither_a_text_nor_a_list_is_refused_with_a_way_out(trained, value, message):
+    for call in (trained.predict, trained.predict_proba):
+        with pytest.raises(DataError, match=message):
+            call(value)
+
+
 def test_one_string_is_one_text(trained):
     assert trained.predict("so happy") == trained.predict(["so happy"])[0]
     with pytest.raises(DataError, match="put it in a list"):
@@ -263,7 +273,7 @@ def test_the_words_are_found_where_they_stand(trained):
         ([[0, 1], [1]] * 8, TEXTS, DataError, "the names of its 2 columns"),
         (None, TEXTS, DataError, "one set of names per text, got None"),
         ("joy", TEXTS, DataError, "one set of names per text, got 'joy'"),
-        (NAMES, None, DataError, "a list of strings, got NoneType"),
+        (NAMES, None, DataError, "a list of strings, got None: use"),
         (np.zeros((16, 3)), TEXTS, DataError, "the names of its 3 columns"),
         (
             [{"joy"}] * 10,

@@ -39,6 +39,16 @@ def test_a_frame_comes_back_with_scores(library, local):
         emoglot.score_frame(found, model=local)
 
 
+def test_the_texts_of_a_frame_are_found_by_their_name(local):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({0: [1], "Kommentar": ["so happy"]})
+    assert emoglot.score_frame(frame, model=local).equals(emoglot.score_frame(frame, "Kommentar", model=local))
+    with pytest.raises(DataError, match="no column 'kommentar': did you mean 'Kommentar'"):
+        emoglot.score_frame(frame, "kommentar", model=local)
+    with pytest.raises(DataError, match="no column 'text'"):
+        emoglot.score_frame(frame[[0]], model=local)
+
+
 def test_flags_of_a_pandas_frame_can_be_negated(local):
     pandas = pytest.importorskip("pandas")
     for texts in (["so happy", "أنا خائف"], ["so happy", None]):

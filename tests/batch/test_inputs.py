@@ -64,6 +64,36 @@ def test_csv_of_a_spreadsheet_program_is_scored(encoding, delimiter, model_folde
     assert ("read as cp1252, guessed" in caplog.text) == (encoding == "cp1252")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
+def test_a_table_that_was_saved_as_text_is_a_table(encoding, model_folder, tmp_path, caplog):
+    caplog.set_level(logging.INFO, logger="emoglot")
+    content = 'id\tMessage\r\n1\tÇa va très bien\r\n2\t"two\nlines, señor"\r\n'
+    (tmp_path / "in.txt").write_bytes(content.encode(encoding))
+    score([tmp_path / "in.txt"], tmp_path / "out.csv", model_folder)
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        assert [(row["id"], row["Message"]) for row in csv.DictReader(file)] == [
+            ("1", "Ça va très bien"),
+            ("2", "two\nlines, señor"),
+        ]
+    assert "it is read as a table" in caplog.text
+    score([tmp_path / "in.txt"], tmp_path / "lines.csv", model_folder, reading=Reading("txt", encoding))
+    assert len(texts_of(tmp_path / "lines.csv")) == 4
+
+
+@pytest.mark.parametrize("content", ["text\tfor you\nno tab\n", "so happy\there\nso sad\tthere\n", "text\tonly\n"])
+def test_lines_with_tabs_stay_lines_if_they_are_no_table(content, model_folder, tmp_path):
+    (tmp_path / "in.txt").write_text(content)
+    score([tmp_path / "in.txt"], tmp_path / "out.csv", model_folder)
+    assert texts_of(tmp_path / "out.csv") == content.splitlines()
+
+
+def test_a_given_column_makes_a_text_file_a_table(model_folder, tmp_path):
+    (tmp_path / "in.txt").write_text("id\tAntwort\n1\tso happy\n")
+    score([tmp_path / "in.txt"], tmp_path / "out.csv", model_folder, columns=InputColumns("Antwort"))
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        assert [row["Antwort"] for row in csv.DictReader(file)] == ["so happy"]
+
+
 @pytest.mark.parametrize(("name", "make"), [("in.xlsx", write_xlsx), ("in.ods", write_ods)])
 def test_a_spreadsheet_is_scored_and_resumed(name, make, model_folder, tmp_path):
     pytest.importorskip("python_calamine")
@@ -110,6 +140,19 @@ def test_a_folder_is_scored_file_by_file(target, folder, model_folder, tmp_path)
     assert (tally.rows, tally.rejected) == (38, 1)
     (reject,) = map(json.loads, tally.rejects.read_text(encoding="utf-8").splitlines())
     assert (reject["line"], reject["file"]) == (3, str(folder / "b.csv"))
+
+
+def test_a_folder_may_mix_tables_and_json_with_other_columns(folder, model_folder, tmp_path):
+    write(folder / "d.jsonl", [{"text": f"d {n}"} | ({"stars": n} if n > 11 else {}) for n in range(15)])
+    score([folder], tmp_path / "out.csv", model_folder)
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0])[:4] == ["text", "author", "when", "stars"]
+    assert [row["text"] for row in rows] == [*EXPECTED, *(f"d {n}" for n in range(15))]
+    assert [row["stars"] for row in rows[-4:]] == ["", "12", "13", "14"]
+    with pytest.raises(DataError, match=r"got 'stars' in a later row of .*d\.jsonl: write jsonl"):
+        score([folder / "d.jsonl", folder / "a.csv"], tmp_path / "out.parquet", model_folder)
+    assert not (tmp_path / "out.parquet.parts").exists()
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -206,7 +249,7 @@ def test_a_closed_standard_output_ends_quietly(model_folder, tmp_path):
     process.stdout.close()
     told = process.stderr.read()
     process.stderr.close()
-    assert process.wait() == 1
+    assert process.wait() == 141
     assert told == b""
 
 

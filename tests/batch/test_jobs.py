@@ -15,6 +15,7 @@ import pytest
 
 from emoglot.batch import window as limits
 from emoglot.batch.job import Job
+from emoglot.batch.window import InputColumns
 from emoglot.errors import DataError, UsageError
 from tests.batch.helpers import ROWS, KillError, command, parquet, read, run, write
 
@@ -153,7 +154,7 @@ def test_the_input_is_not_replaced(source, out, model_folder, tmp_path):
     listed = tmp_path / "out.csv.rejects.jsonl"
     listed.write_text(json.dumps({"line": 3, "reason": "NUL", "id": None}) + "\n")
     with pytest.raises(UsageError, match="must differ from the input"):
-        run(listed, out, model_folder, overwrite=True)
+        run(listed, out, model_folder, InputColumns("reason"), overwrite=True)
     assert source.read_bytes() == before
     assert listed.exists()
 

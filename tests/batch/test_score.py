@@ -153,11 +153,19 @@ def test_columns_that_not_every_row_has_are_kept(target, model_folder, local, tm
     assert [row.get("author") or None for row in found] == [None, "Ann"]
 
 
-@pytest.mark.parametrize("target", ["out.csv", "out.parquet"])
-def test_columns_that_come_too_late_are_told(target, model_folder, tmp_path):
+def test_columns_that_come_late_are_known_beforehand(model_folder, tmp_path):
+    rows = [*({"text": "hi"} for _ in range(10)), {"text": "bye", "author": "Ann"}]
+    run(write(tmp_path / "in.jsonl", rows), tmp_path / "out.csv", model_folder)
+    found = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    assert list(found[0])[:3] == ["text", "author", "labels"]
+    assert [row["author"] for row in found] == [""] * 10 + ["Ann"]
+
+
+def test_columns_that_come_too_late_for_parquet_are_told_and_nothing_stays(model_folder, tmp_path):
     rows = [*({"text": "hi"} for _ in range(10)), {"text": "bye", "author": "Ann"}]
     with pytest.raises(DataError, match="got 'author' in a later row"):
-        run(write(tmp_path / "in.jsonl", rows), tmp_path / target, model_folder)
+        run(write(tmp_path / "in.jsonl", rows), tmp_path / "out.parquet", model_folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
 def test_what_comes_late_inside_of_objects_is_told(model_folder, tmp_path):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
+import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +16,9 @@ import rich.console
 import rich.progress  # before the console is replaced
 
 from emoglot.cli import output
-from emoglot.cli.output import kept_when_interrupted, progress_bars, spinner
-from emoglot.errors import EmoglotError
-from tests.cli.harness import DATA, Run, check_error
+from emoglot.cli.output import explained_output, kept_when_interrupted, progress_bars, spinner
+from emoglot.errors import EmoglotError, UsageError
+from tests.cli.harness import DATA, USAGE, Run, check_error, command
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -50,6 +52,21 @@ def test_ctrl_c_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "interrupted before its state was saved: the same command starts again\n"
 
 
+def test_ctrl_c_names_the_option_that_continues(run: Run, model_folder: Path, tmp_path: Path) -> None:
+    """A real interrupt while the second window is scored; the command that the message names ends the job."""
+    with (tmp_path / "in.csv").open("w", encoding="utf-8") as file:
+        file.writelines(["text\n", *(f"so happy {row} {'x' * 300}\n" for row in range(40_000))])
+    arguments = ["score", "--model", model_folder, "--jobs", 1, tmp_path / "in.csv", tmp_path / "out.csv"]
+    child = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE)
+    while child.poll() is None and not list(tmp_path.glob("out.csv.parts/*-*-*")):
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    told = child.communicate()[1].decode()
+    assert "out.csv.parts, is kept, and the same command with --resume continues from there" in told
+    check_error(run(*arguments), USAGE, "continue it with --resume")
+    assert run(*arguments, "--resume").code == 0
+
+
 @pytest.mark.parametrize(
     "error", [FULL, OSError("x cannot be written: No space left on device (os error 28)")], ids=str
 )
@@ -64,6 +81,29 @@ def test_a_full_disk_says_what_is_kept(error: OSError) -> None:
 def test_other_errors_of_the_system_stay_as_they_are() -> None:
     with pytest.raises(PermissionError), kept_when_interrupted("every epoch"):
         raise PermissionError(errno.EACCES, "Permission denied")
+
+
+@pytest.mark.parametrize("name", ["score", "report"])
+def test_an_output_that_can_not_be_written(name: str, run: Run, model_folder: Path, tmp_path: Path) -> None:
+    """The name is so long that no file beside it can be created, whoever the user is."""
+    long = "x" * 251
+    (tmp_path / "in.csv").write_text("text\nso happy\n", encoding="utf-8")
+    if name == "score":
+        result = run("score", "--model", model_folder, tmp_path / "in.csv", tmp_path / f"{long}.csv")
+    else:
+        pytest.importorskip("polars")
+        run("score", "--model", model_folder, tmp_path / "in.csv", tmp_path / "scored.csv")
+        result = run(
+            "report", "--model", model_folder, tmp_path / "scored.csv", "--out", tmp_path / f"{long[:-1]}.html"
+        )
+    check_error(result, USAGE, "cannot be written (File name too long)", "choose another name or folder")
+
+
+def test_only_errors_of_the_output_are_explained(tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    for path, kind in ((f"{target}.parts", UsageError), (tmp_path, UsageError), (tmp_path / "in.csv", OSError)):
+        with pytest.raises(kind), explained_output(target):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
 
 
 def test_a_full_disk_anywhere_else(run: Run, model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from emoglot.cli.output import CLOSED_PIPE
 from emoglot.model import Model
 from tests.cli.harness import DATA, ENCODER, MODEL, USAGE, Result, Run, check_error, command, shell
 from tests.conftest import QUICK as QUICK_CONFIG
@@ -140,6 +141,14 @@ def test_arguments_that_are_no_text(model_folder: Path) -> None:
     assert rb"so ha\udcffppy" in as_table.stdout
 
 
+def test_arguments_in_the_c_locale_are_utf_8(model_folder: Path) -> None:
+    text = "Ich bin glücklich 😀"
+    c_locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    found = shell("predict", "--model", model_folder, "--json", text, **c_locale)
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["text"] == text
+
+
 def test_an_output_that_takes_ascii_only(model_folder: Path) -> None:
     ascii_only = {"PYTHONIOENCODING": "ascii"}
     as_json = shell("predict", "--model", model_folder, "--json", "¡Qué día! 😱", **ascii_only)
@@ -168,7 +177,7 @@ def test_a_reader_that_goes_away(options: tuple[str, ...], model_folder: Path) -
     child.stdout.close()
     errors = child.stderr.read()
     child.stderr.close()
-    assert child.wait(timeout=60) in (0, 1)
+    assert child.wait(timeout=60) in (0, CLOSED_PIPE)  # a table is one write, which some systems take whole
     assert errors == b""
 
 
@@ -204,8 +213,17 @@ def test_the_value_of_an_option_may_begin_with_a_dash(
     assert record["text"] == "so happy"
 
 
-def test_utf_16_is_refused_in_one_sentence(run: Run, model_folder: Path, tmp_path: Path) -> None:
-    lines = "so happy\nso sad\n".encode("utf-16")
+@pytest.mark.parametrize("encoding", ["utf-16", "cp1252", "utf-8-sig"])
+def test_the_encoding_is_recognised_or_given(encoding: str, run: Run, model_folder: Path, tmp_path: Path) -> None:
+    texts = ["Ich bin so glücklich über dich", "Ça va très bien, señor"]
+    lines = "\r\n".join(texts).encode(encoding)
     (tmp_path / "lines.txt").write_bytes(lines)
-    check_error(run("predict", "--model", model_folder, "--file", tmp_path / "lines.txt"), DATA, "is UTF-16", "UTF-8")
-    check_error(run("predict", "--model", model_folder, stdin=lines), DATA, "the input is UTF-16")
+    options = ("predict", "--model", model_folder, "--json")
+    for given, name in (((("--file", tmp_path / "lines.txt"), b""), "lines.txt"), (((), lines), "standard input")):
+        arguments, stdin = given
+        found = run(*options, *arguments, stdin=stdin)
+        assert [record["text"] for record in found.records()] == texts
+        assert (f"{name}: read as cp1252, guessed" in found.err) == (encoding == "cp1252")
+        found = run(*options, *arguments, "--encoding", encoding, stdin=stdin)
+        assert ([record["text"] for record in found.records()], found.err) == (texts, "")
+    check_error(run(*options, "--encoding", "klingon", stdin=lines), USAGE, "an encoding must be a name", "'klingon'")

@@ -110,10 +110,10 @@ def test_jsonl_is_told_from_its_content(write):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"text_column": "body"}, "text column must be in the header, 'body' is not"),
-        ({"label_columns": ["joy", "awe"]}, "label column must be in the header, 'awe' is not"),
-        ({"labels_column": "moods"}, "labels column must be in the header"),
-        ({"language_column": "tongue"}, "language column must be in the header"),
+        ({"text_column": "body"}, "text column must be a column, 'body' is not"),
+        ({"label_columns": ["joy", "awe"]}, "label column must be a column, 'awe' is not"),
+        ({"labels_column": "moods"}, "labels column must be a column"),
+        ({"language_column": "tongue"}, "language column must be a column"),
     ],
 )
 def test_a_column_that_is_not_there(write, options, message):

@@ -145,8 +145,8 @@ def test_the_command_writes_a_page_and_overwrites_only_when_told(tmp_path, score
     ("options", "message"),
     [
         ({"time": "wen"}, "has no column 'wen': did you mean 'when'"),
-        ({"group": "quelle"}, "has no column 'quelle'.*--group"),
-        ({"text": "texts"}, "did you mean 'text'.*--no-texts"),
+        ({"group": "quelle"}, "has no column 'quelle'.*another column for the groups"),
+        ({"text": "texts"}, "did you mean 'text'.*leave the texts out"),
         ({"prefix": "x_"}, "needs a column 'x_labels'"),
         ({"model": Path("nowhere")}, "no model folder nowhere"),
     ],

@@ -80,7 +80,7 @@ def test_the_texts_are_found_as_they_were_when_they_were_scored(tmp_path, scored
     assert "What a lovely day" in page_of(renamed)
     rows = [{"Antwort" if name == "Comment" else name: value for name, value in row.items()} for row in rows]
     other = write(tmp_path / "answers.parquet", rows)
-    with pytest.raises(UsageError, match=r"no column 'text'.* Give another --text-column, or --no-texts"):
+    with pytest.raises(UsageError, match=r"no column 'text'.* Choose another column for the texts, or leave"):
         page_of(other)
     assert "What a lovely day" in page_of(other, text="Antwort")
 
@@ -144,7 +144,7 @@ def test_a_sentiment_of_the_users_own_is_not_taken_for_ours(tmp_path):
 def test_a_group_of_too_many_values_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("emoglot.report.aggregate.MOST_GROUPS", 10)
     path = write(tmp_path / "a.parquet", many(100, id=str))
-    with pytest.raises(DataError, match=r"at most 10 different values, got about \d+: choose another --group"):
+    with pytest.raises(DataError, match=r"at most 10 different values, got about \d+: choose another column"):
         summary_of(path, group="id")
 
 
@@ -245,6 +245,13 @@ MOMENT = datetime(2026, 3, 31, 14, 5)
         ("Tue Mar 31 14:05:00 +0000 2026", MOMENT),
         ("Tue, 31 Mar 2026 14:05:00 +0000", MOMENT),
         ("31.03.2026", MOMENT.replace(hour=0, minute=0)),
+        ("31.03.2026 14:05", MOMENT),
+        ("31.3.2026, 14:05:00", MOMENT),
+        ("31/03/2026 14:05", MOMENT),
+        ("31-03-2026", MOMENT.replace(hour=0, minute=0)),
+        ("3/31/2026", MOMENT.replace(hour=0, minute=0)),
+        ("3/31/2026, 2:05:00\u202fPM", MOMENT),
+        ("03/31/2026 2:05 pm", MOMENT),
         ("20260331", MOMENT.replace(hour=0, minute=0)),
         ("2026-03", datetime(2026, 3, 1)),
         ("2026", datetime(2026, 1, 1)),
@@ -265,8 +272,34 @@ def test_times_are_read_in_many_forms(value, expected):
 def test_what_is_no_time_is_refused(tmp_path, scored):
     with pytest.raises(DataError, match=r"'source'.*must contain dates or times.*got 'post'"):
         summary_of(scored, time="source")
-    path = write(tmp_path / "a.csv", many(3, when=lambda row: "03/04/2026"))
-    with pytest.raises(DataError, match="03/04/2026"):
+    path = write(tmp_path / "a.csv", many(10, when=lambda row: "2026-03-04" if row < 7 else "spring"))
+    with pytest.raises(DataError, match=r"3 of 10 are not, such as 'spring'"):
+        summary_of(path, time="when")
+
+
+@pytest.mark.parametrize(("last", "expected"), [("13/01/2026", "6 Jan 2026"), ("1/13/2026", "1 Jun 2026")])
+def test_the_order_of_day_and_month_is_that_of_all_rows(tmp_path, last, expected):
+    """Only the last row shows it, far behind the sample."""
+    rows = many(10_050, when=lambda row: last if row == 10_049 else "6/1/2026")
+    assert summary_of(write(tmp_path / "a.csv", rows), time="when").timeline.first == expected
+
+
+def test_dates_of_which_the_order_can_not_be_known_need_a_format(tmp_path):
+    path = write(tmp_path / "a.csv", many(12, when=lambda row: f"{row + 1}/4/2026 14:05"))
+    with pytest.raises(DataError, match=r"'1/4/2026 14:05', which could be both: give date_format .*--date-format"):
+        summary_of(path, time="when")
+    found = summary_of(path, time="when", date_format="%d/%m/%Y %H:%M").timeline
+    assert (found.first, found.last) == ("1 Apr 2026", "12 Apr 2026")
+    found = summary_of(path, time="when", date_format="%m/%d/%Y %H:%M").timeline
+    assert (found.first[-8:], found.last[-8:]) == ("Jan 2026", "Dec 2026")
+    for wrong in ("%Y-%m-%d", "%Q", "%", "", "day"):
+        with pytest.raises(UsageError, match=f"must have the format '{wrong}' of date_format .*: correct the format"):
+            summary_of(path, time="when", date_format=wrong)
+
+
+def test_dates_in_both_orders_are_refused(tmp_path):
+    path = write(tmp_path / "a.csv", many(10, when=lambda row: "13/4/2026" if row % 2 else "4/14/2026"))
+    with pytest.raises(DataError, match=r"got 5 such as '13/4/2026' and 5 such as '4/14/2026'"):
         summary_of(path, time="when")
 
 

@@ -92,6 +92,12 @@ def test_a_report_is_made_of_a_scored_table(service, local):
         response = service.ask(f"/v1/report{path}", wrong)
         assert response.status == 422
         assert isinstance(response.json()["detail"], str)
+        assert "--" not in response.json()["detail"]
+    renamed = table.replace(b"text,time", b"Antwort,time", 1)
+    refused = service.ask("/v1/report?name=mine.csv", renamed)
+    assert refused.status == 422
+    assert refused.json()["detail"].startswith("mine.csv has no column 'text'")
+    assert service.ask("/v1/report?text=Antwort", renamed).status == 200
 
 
 def test_no_texts_have_no_results(service):
@@ -109,8 +115,16 @@ def test_thresholds_can_be_given_for_each_label(service, local):
 
 def test_top_k_keeps_the_highest_scores(service, local):
     (result,) = results_of(service.ask("/v1/predict", {"text": TEXTS[0], "top_k": 2}))
-    highest = sorted(local.predict([TEXTS[0]])[0].scores.items(), key=lambda item: -item[1])[:2]
-    assert list(result["scores"]) == [name for name, _ in highest]
+    ranked = sorted(local.predict([TEXTS[0]])[0].scores.items(), key=lambda item: -item[1])
+    highest = [name for name, _ in ranked[:2]]
+    assert list(result["scores"]) == [name for name, _ in ranked if name in (*highest, *result["labels"])]
+
+
+def test_top_k_hides_no_score_of_a_label(service, local):
+    question = {"text": TEXTS[0], "top_k": 1, "threshold": dict.fromkeys(local.labels, 0)}
+    (result,) = results_of(service.ask("/v1/predict", question))
+    assert set(result["labels"]) == set(result["scores"]) == set(local.labels)
+    assert sorted(result["scores"].values(), reverse=True) == list(result["scores"].values())
 
 
 def test_the_model_is_described(service, local):

@@ -103,6 +103,8 @@ def test_a_service_with_tokens_origins_and_logs(model_folder, tmp_path):
     with running(tmp_path, "--model", model_folder, *options) as service:
         assert service.ask("/v1/model").status == 401
         assert service.ask("/metrics").status == 401
+        for sent, reason in (({}, "is needed"), ({"Authorization": "Bearer three"}, "is wrong")):
+            assert f"bearer token {reason}" in service.ask("/v1/model", **sent).json()["detail"]
         for wrong in ("Bearer three", "Bearer", "Basic one", "one"):
             refused = service.ask("/v1/predict", {"text": "a"}, authorization=wrong)
             assert refused.status == 401

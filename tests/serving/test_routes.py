@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +57,19 @@ def test_head_has_the_headers_of_get_and_no_body(service, path):
     assert headers.startswith(b"HTTP/1.1 200")
     assert f"content-length: {len(found.data)}".encode() in headers
     assert body == b""
+
+
+def test_every_status_is_documented(service):
+    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+    table = page.partition("| status | when |")[2].partition("\n\n")[0]
+    cells = [row.split("|")[1] for row in table.splitlines() if "|" in row]
+    documented = {int(status) for cell in cells for status in re.findall(r"\d{3}", cell)}
+    described = service.ask("/openapi.json").json()["paths"]
+    answered = {
+        int(status) for path in described.values() for method in path.values() for status in method["responses"]
+    }
+    asked = {service.ask("/nothing").status, service.ask("/v1/predict").status}
+    assert documented >= answered | asked | {500}
 
 
 def test_metrics_count_requests_texts_characters_and_batches(service):

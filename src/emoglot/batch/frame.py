@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from emoglot.batch.columns import FLAG, NAMES, TEXT, AddedColumn, added_columns
 from emoglot.batch.scoring import score_texts
+from emoglot.data.columns import TEXT_COLUMNS, did_you_mean, first_of
 from emoglot.errors import DataError, UsageError
 from emoglot.model import Model, load
 from emoglot.text.arguments import Languages, check_languages, is_missing
@@ -20,7 +21,7 @@ _FRAMES = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"
 
 def score_frame(
     frame: Frame,
-    text_column: str = "text",
+    text_column: str | None = None,
     *,
     model: Model | None = None,
     language: Languages = None,
@@ -30,7 +31,8 @@ def score_frame(
 ) -> Frame:
     """Add columns: labels, the score of each label, sentiment, language, and whether the text could be read.
 
-    If the text is missing, they are missing as well. By default the model in the package is used. `language` is one
+    The column of texts is found by its name if it is not given. If a text is missing, the new columns are missing in
+    its row as well. By default the model in the package is used. `language` is one
     language for all rows, or a list with one for each. The names of the new columns begin with `prefix`; the other
     arguments are those of `predict`.
     """
@@ -41,6 +43,8 @@ def score_frame(
         )
     given: Any = frame
     names = list(given.column_names if kind == "pyarrow" else given.columns)
+    if text_column is None:
+        text_column = first_of([name for name in names if isinstance(name, str)], TEXT_COLUMNS) or TEXT_COLUMNS[0]
     _check_text_column(text_column, names)
     model = model or load()
     new = added_columns(model, prefix)
@@ -64,7 +68,8 @@ def score_frame(
 
 def _check_text_column(text_column: str, names: Sequence[str]) -> None:
     if text_column not in names:
-        raise DataError(f"the frame has no column {text_column!r}; it has {', '.join(map(repr, names))}")
+        hint = did_you_mean(text_column, [name for name in names if isinstance(name, str)])
+        raise DataError(f"the frame has no column {text_column!r}: {hint}it has {', '.join(map(repr, names))}")
     if names.count(text_column) > 1:
         raise DataError(f"the frame has {names.count(text_column)} columns {text_column!r}: rename all but one")
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from emoglot.batch.lock import HeldError, Lock
-from emoglot.batch.sink import Sink
+from emoglot.batch.sink import Sink, UnfitRowsError
 from emoglot.batch.window import Position, Reject, Window
 from emoglot.errors import UsageError
 from emoglot.files import draft, write_whole
@@ -105,7 +105,8 @@ class Job:
     def begun(self, *, resume: bool, overwrite: bool) -> Iterator[None]:
         """Lock the folder of pieces while the block runs; raise UsageError if jobs would be mixed or files lost.
 
-        A folder from which no job can be resumed is removed: that of a pipe, or of a job that failed at its first rows.
+        A folder from which no job can be resumed is removed: that of a pipe, or of a job that failed at its first rows
+        or would fail again.
         """
         self._record = replace(self._record, overwrite=overwrite)
         if os.path.lexists(self._folder):
@@ -118,7 +119,8 @@ class Job:
             try:
                 yield
             except BaseException as error:
-                if INPUT not in self._record.identity or (isinstance(error, Exception) and not self.pieces()):
+                is_new = isinstance(error, Exception) and not self.pieces()
+                if INPUT not in self._record.identity or is_new or isinstance(error, UnfitRowsError):
                     self._remove()
                 raise
 

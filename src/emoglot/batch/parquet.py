@@ -10,9 +10,9 @@ from typing import Any
 
 from emoglot.batch import window as limits
 from emoglot.batch.columns import Scored
-from emoglot.batch.sink import Sink
+from emoglot.batch.sink import Sink, UnfitRowsError
 from emoglot.batch.watch import Watch
-from emoglot.batch.window import InputColumns, Reject, Window, not_a_text
+from emoglot.batch.window import InputColumns, Reject, Window, not_a_text, text_of
 from emoglot.data.columns import check_different
 from emoglot.data.streams import Stream
 from emoglot.errors import DataError, MissingExtraError
@@ -82,6 +82,10 @@ class ParquetInput:
         """Return whether no row is left."""
         return bool(self._rows + self._inside == self._file.metadata.num_rows)
 
+    def keys(self) -> tuple[str, ...]:
+        """Return the columns."""
+        return self.columns or ()
+
     def windows(self, number: int, read: int) -> Iterator[Window]:
         """Yield the remaining rows in windows."""
         try:
@@ -122,7 +126,7 @@ class ParquetInput:
         kept = []
         for row, value in enumerate(to_python(table.column(self._text))):
             try:
-                text = value.decode("utf-8") if isinstance(value, bytes) else value
+                text = value.decode("utf-8") if isinstance(value, bytes) else text_of(value)
                 reason = None if isinstance(text, str) else not_a_text(self._text, text)
             except UnicodeDecodeError as error:
                 reason = f"the text must be UTF-8: {error.reason}"
@@ -173,21 +177,21 @@ class ParquetSink(Sink):
         """Return a window as a piece of the output."""
         buffer = pa.BufferOutputStream()
         try:
-            table = self._table(window.records) if window.table is None else window.table
+            table = self._table(window) if window.table is None else window.table
             if self._schema is None:
                 self._schema, self._settled = table.schema, list(table.schema.names)
             for column, values in zip(self._columns, scored.values, strict=True):
                 table = table.append_column(column.name, to_arrow(column, values))
             parquet.write_table(table, buffer, compression="zstd")
         except (pa.ArrowException, TypeError, OverflowError) as error:
-            raise DataError(f"the rows do not fit the columns of Parquet: {error}; write jsonl") from error
+            raise UnfitRowsError(f"the rows do not fit the columns of Parquet: {error}; write jsonl") from error
         return buffer.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
-    def _table(self, records: Sequence[dict[str, Any]]) -> pa.Table:
+    def _table(self, window: Window) -> pa.Table:
         """Return records as columns; Arrow infers the types of columns that are not set yet."""
         types = {field.name: field.type for field in self._schema or ()}
-        columns = self._columns_of(records)
-        arrays = [_array([record.get(name) for record in records], types.get(name)) for name in columns]
+        columns = self._columns_of(window.records, window.file)
+        arrays = [_array([record.get(name) for record in window.records], types.get(name)) for name in columns]
         return pa.Table.from_arrays(arrays, names=columns)
 
     def join(self, pieces: Sequence[Path], target: Path) -> None:

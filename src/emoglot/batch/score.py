@@ -15,7 +15,7 @@ from emoglot.batch.scoring import ModelSource, score_texts, score_windows
 from emoglot.batch.sink import Sink, make_sink
 from emoglot.batch.source import Source, open_source
 from emoglot.batch.window import InputColumns, Position, Window
-from emoglot.data.formats import STANDARD, Format
+from emoglot.data.formats import CSV, STANDARD, TSV, Format
 from emoglot.data.streams import Reading
 from emoglot.encoders.registry import BUNDLED_MODEL
 from emoglot.errors import UsageError
@@ -50,7 +50,9 @@ def score_file(
             raise UsageError("--resume needs files, got a pipe, which cannot be read again: use files")
         loaded = model.load()
         sink = make_sink(target_format, added_columns(loaded, prefix))
-        sink.settle(source.columns, source.schema)
+        # Only CSV and TSV need all columns beforehand: JSONL has none, and Parquet needs their types too.
+        columns_known = source.find_columns() if target_format.kind in (CSV, TSV) else source.columns
+        sink.settle(columns_known, source.schema)
         scoring = _Scoring(source, sink, model, loaded, jobs)
         if target == STANDARD:
             return _stream(scoring, on_window)

@@ -21,6 +21,10 @@ from emoglot.errors import DataError, UsageError
 DIGITS = 5  # after the decimal point: scores differ between machines in the seventh digit
 
 
+class UnfitRowsError(DataError):
+    """Rows that do not fit the columns of the output; the same job would fail again."""
+
+
 def make_sink(format: Format, added: Sequence[AddedColumn]) -> Sink:
     """Return the sink of a format."""
     if format.kind == PARQUET:
@@ -82,7 +86,7 @@ class Sink:
         rows = _Rows()
         writer = csv.writer(rows, delimiter=delimiter_of(self.format.kind))
         records = window.rows()
-        self._settled = names = self._columns_of(records)
+        self._settled = names = self._columns_of(records, window.file)
         if window.number == 0:
             writer.writerow([*names, *self.added])
         joined = [
@@ -93,15 +97,16 @@ class Sink:
             writer.writerow([*(_cell(record.get(name)) for name in names), *added])
         yield from rows
 
-    def _columns_of(self, records: Sequence[dict[str, Any]]) -> list[str]:
-        """Return the columns, which the first rows set if needed; raise DataError for rows with other columns."""
+    def _columns_of(self, records: Sequence[dict[str, Any]], file: str | None) -> list[str]:
+        """Return the columns, which the first rows set if needed; raise UnfitRowsError for rows with other columns."""
         found = dict.fromkeys(name for record in records for name in record)
         if self._settled is None:
             self.check_columns(tuple(found))
             return list(found)
         if unknown := [name for name in found if name not in self._settled]:
-            raise DataError(
-                f"all rows must have the columns of the first ones, got {unknown[0]!r} in a later row: write jsonl"
+            raise UnfitRowsError(
+                f"all rows must have the columns of the first ones, got {unknown[0]!r} in a later row"
+                f"{f' of {file}' if file else ''}: write jsonl"
             )
         return self._settled
 

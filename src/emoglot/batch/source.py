@@ -16,7 +16,7 @@ from typing import IO, Any, Protocol
 from emoglot.batch import window as limits
 from emoglot.batch.watch import Watch, new_hash
 from emoglot.batch.window import START, InputColumns, Position, Window
-from emoglot.data.columns import name_columns
+from emoglot.data.columns import existing, name_columns
 from emoglot.data.formats import PARQUET, STANDARD, TEXT, check_readable, find_files
 from emoglot.data.lines import MalformedLineError
 from emoglot.data.records import Numbered, open_records
@@ -46,6 +46,9 @@ class Input(Protocol):
 
     def progress(self) -> int:
         """Return how many bytes of the file were read."""
+
+    def keys(self) -> tuple[str, ...]:
+        """Read all rows and return their columns, in order of appearance."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,17 @@ class Source:
                 raise UsageError(f"a pipe cannot be scored together with other files, got {name}: score it alone")
             return one
 
+    def find_columns(self) -> tuple[str, ...] | None:
+        """Return the columns of all files, for which JSONL is read once more; None for a pipe without a header."""
+        if self.columns is None and not self.is_pipe:
+            self.columns = tuple(dict.fromkeys(chain.from_iterable(map(self._columns_of, self.files))))
+        return self.columns
+
+    def _columns_of(self, name: str) -> tuple[str, ...]:
+        with ExitStack() as stack:
+            one = self._opener.open(name, new_hash(), stack)
+            return one.columns if one.columns is not None else one.keys()
+
     @property
     def identity(self) -> list[Any]:
         """What must be the same when a job is resumed."""
@@ -178,6 +192,7 @@ class Source:
 
 def _with_file(window: Window, name: str) -> Window:
     shown = os.fsencode(name).decode("utf-8", "replace")  # a name may be invalid UTF-8
+    window.file = shown
     window.rejects = [replace(reject, file=shown) for reject in window.rejects]
     return window
 
@@ -219,7 +234,7 @@ class RecordsInput:
         self._columns = columns
         self._hash = digest
         self.watch = watch
-        opened = open_records(stream, reading, digest.update)
+        opened = open_records(stream, reading, digest.update, columns.text)
         self.columns, self._records = opened.columns, opened.rows
         if opened.kind == TEXT and columns.text:
             self.columns, self._records = (columns.text,), _renamed(opened.rows, columns.text)
@@ -228,13 +243,15 @@ class RecordsInput:
     def _find_text(self, stream: Stream) -> str:
         """Return the column with the texts; in JSONL it is found in the first rows."""
         columns = self.columns
-        if columns is None and self._columns.text is not None:
-            return self._columns.text
         if columns is None:
             first = list(islice(self._records, _LOOKED_AT))
             self._records = chain(first, self._records)
             records = [record for _, record in first if not isinstance(record, MalformedLineError)]
-            columns = tuple(dict.fromkeys(chain(*records))) or ("text",)
+            columns = tuple(dict.fromkeys(chain(*records)))
+            if not columns:
+                return self._columns.text or "text"
+            if self._columns.text is not None:
+                return existing(columns, self._columns.text, "text column", stream.name)
         found = self._columns.find(columns, stream.name)
         if found != (self._columns.text or "text"):
             note = f"the texts are in the column {found!r}; use --text-column if that is wrong"
@@ -249,6 +266,11 @@ class RecordsInput:
     def skip(self, rows: int) -> int:
         """Skip at most this many rows and return how many."""
         return sum(1 for _ in islice(self._records, rows))
+
+    def keys(self) -> tuple[str, ...]:
+        """Read all rows and return their columns, in order of appearance."""
+        records = (record for _, record in self._records if not isinstance(record, MalformedLineError))
+        return tuple(dict.fromkeys(chain.from_iterable(records)))
 
     def is_at_end(self) -> bool:
         """Return whether no row is left."""

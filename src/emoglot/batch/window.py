@@ -10,6 +10,7 @@ from emoglot.data.columns import existing, find_text_column
 from emoglot.data.lines import MalformedLineError
 from emoglot.data.records import Record
 from emoglot.errors import shown
+from emoglot.text.arguments import is_missing
 
 # Rows per window, within which rows are sorted by length and duplicates found; fewer if they have this many characters.
 WINDOW_ROWS = 8192
@@ -69,6 +70,7 @@ class Window:
     table: Any = None  # the valid rows as a pyarrow.Table, if they come from Parquet
     read: int = 0  # rows of the input up to the end of this window
     digest: str = ""  # the hash of the input up to there
+    file: str | None = None  # if there are several files
 
     @property
     def end(self) -> Position:
@@ -96,13 +98,18 @@ class Window:
         if isinstance(record, MalformedLineError):
             self.rejects.append(Reject(line, str(record), _own_id(record.cells, columns.id)))
             return 0
-        text = record.get(text_column)
+        text = text_of(record.get(text_column))
         if not isinstance(text, str):
             self.rejects.append(Reject(line, not_a_text(text_column, text), _own_id(record, columns.id)))
             return 0
         self.records.append(record)
         self.texts.append(text)
         return len(text)
+
+
+def text_of(value: Any) -> Any:
+    """Return a value, or an empty text for a missing one, which is not an error."""
+    return "" if is_missing(value) else value
 
 
 def _own_id(record: Mapping[str, Any], column: str | None) -> Any:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from emoglot.errors import EmoglotError
+from emoglot.errors import EmoglotError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 _SHOWN_BAD_LINES = 5
 # A spinner for a shorter wait would only flicker.
 _PATIENCE = 2.0
+CLOSED_PIPE = 141  # the exit code of a command that SIGPIPE ends, as after `| head -1`
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
 
 
 def warn(message: str) -> None:
@@ -78,7 +82,26 @@ def console() -> Console:
     """Return a console for tables on standard output."""
     from rich.console import Console
 
-    return Console()
+    class Closable(Console):
+        def on_broken_pipe(self) -> None:
+            _end_closed()
+
+    return Closable()
+
+
+@contextmanager
+def closable_output() -> Iterator[None]:
+    """End the command quietly, with the exit code of SIGPIPE, if the reader of standard output has gone."""
+    try:
+        yield
+    except BrokenPipeError:
+        _end_closed()
+
+
+def _end_closed() -> NoReturn:
+    # What is still buffered has no reader either: Python must not fail when it writes that at the end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(CLOSED_PIPE)
 
 
 def ask(question: str) -> bool:
@@ -158,21 +181,39 @@ def spinner(description: str) -> Iterator[None]:
 
 
 @contextmanager
-def kept_when_interrupted(what: str, is_kept: Callable[[], bool] = lambda: True) -> Iterator[None]:
-    """Print, after Ctrl-C or on a full disk, what is kept and that the same command continues from it."""
+def kept_when_interrupted(
+    what: str, is_kept: Callable[[], bool] = lambda: True, command: str = "the same command"
+) -> Iterator[None]:
+    """Print, after Ctrl-C or on a full disk, what is kept and which command continues from it."""
     try:
         yield
     except KeyboardInterrupt:
         if is_kept():
-            note(f"interrupted: {what} is kept, and the same command continues from there")
+            note(f"interrupted: {what} is kept, and {command} continues from there")
         else:
             note("interrupted before its state was saved: the same command starts again")
         raise
     except OSError as error:
         if not is_disk_full(error):
             raise
-        way_out = f"{what} is kept, and the same command continues from there" if is_kept() else "run the command again"
+        way_out = f"{what} is kept, and {command} continues from there" if is_kept() else "run the command again"
         raise EmoglotError(f"the disk is full ({error}): free some space; {way_out}") from error
+
+
+@contextmanager
+def explained_output(target: Path) -> Iterator[None]:
+    """Raise UsageError if the output, or a file beside it with its name, cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, (str, bytes, Path)) else None
+        is_ours = named is not None and (str(named).startswith(str(target)) or named in target.parents)
+        if error.errno not in _REFUSED or not is_ours:
+            raise
+        raise UsageError(
+            f"the output must be in a folder where files can be created, {target} cannot be written "
+            f"({error.strerror}): choose another name or folder, or check its permissions"
+        ) from error
 
 
 def is_disk_full(error: OSError) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import console, note_never_given, spinner
+from emoglot.cli.output import closable_output, console, note_never_given, spinner, warn
 from emoglot.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ def predict(
         typer.Argument(metavar="TEXT", help="Texts. Default: the lines of --file, or of standard input."),
     ] = None,
     file: Annotated[Path | None, options.option("FILE", "Read the texts from this file, one per line.")] = None,
+    encoding: Annotated[
+        str | None, options.option("NAME", "Encoding of the file or of standard input. Default: recognised.")
+    ] = None,
     as_json: Annotated[bool, options.flag("--json", "Print one JSON object per text, with all scores.")] = False,
     explain: Annotated[bool, options.flag("--explain", "Show the words with the largest weights.")] = False,
     labels: options.LabelOptions,
@@ -45,23 +49,24 @@ def predict(
 
     A text may begin with a dash if it does not look like an option: "-I am sad". Put `--` before a text that does.
     """
-    given = _collect(texts, file)
+    given = _collect(texts, file, encoding)
     model = chosen.load()
     with spinner(f"scoring {len(given):,} texts"):
         predictions = model.predict(given, **asdict(labels))
     note_never_given(model, labels.precision, labels.recall)
     if as_json:
-        _print_json(model, given, predictions, explain)
+        with closable_output():
+            _print_json(model, given, predictions, explain)
     else:
         _print_table(model, given, predictions, explain)
 
 
-def _collect(texts: list[str] | None, file: Path | None) -> list[str]:
+def _collect(texts: list[str] | None, file: Path | None, encoding: str | None) -> list[str]:
     """Return the texts of the arguments, of a file or of standard input."""
     if texts and file:
         raise UsageError("texts come from arguments or from --file, got both: use one of them")
     if texts:
-        return texts
+        return [_as_utf8(text) for text in texts]
     if file:
         try:
             data = file.read_bytes()
@@ -71,11 +76,32 @@ def _collect(texts: list[str] | None, file: Path | None) -> list[str]:
         raise UsageError("at least one text is needed, got none: pass texts as arguments, with --file FILE or on stdin")
     else:
         data = sys.stdin.buffer.read()
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise DataError(f"texts must be UTF-8, {file or 'the input'} is UTF-16: save it as UTF-8")
-    # An invalid byte in one line must not prevent the other lines from being scored.
-    lines = data.decode("utf-8-sig", errors="replace").split("\n")
+    lines = _decode(data, str(file or "standard input"), encoding).split("\n")
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+
+def _as_utf8(text: str) -> str:
+    """Return an argument as UTF-8 if it is, since in the C locale its bytes arrive as lone surrogates."""
+    if not any("\udc80" <= character <= "\udcff" for character in text):
+        return text
+    try:
+        return os.fsencode(text).decode("utf-8")
+    except UnicodeError:
+        return text
+
+
+def _decode(data: bytes, name: str, encoding: str | None) -> str:
+    """Decode a file in the given encoding, or in the one that `emoglot score` recognises; a guess is announced."""
+    from emoglot.data.encodings import UTF_8, check_encoding, find_encoding, is_utf8
+    from emoglot.data.streams import SAMPLE_BYTES
+
+    found, is_guess = check_encoding(encoding), False
+    if found is None:
+        found, is_guess = (UTF_8, False) if data.startswith(codecs.BOM_UTF8) else find_encoding(data[:SAMPLE_BYTES])
+    if is_guess:
+        warn(f"{name}: read as {found}, guessed from its content; use --encoding if that is wrong")
+    # An invalid byte in one line must not prevent the other lines from being scored.
+    return data.decode("utf-8-sig" if is_utf8(found) else found, errors="replace")
 
 
 def _print_json(model: Model, texts: Sequence[str], predictions: Sequence[Prediction], explain: bool) -> None:

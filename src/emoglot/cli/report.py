@@ -8,13 +8,17 @@ from typing import Annotated
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import note, progress_bar
+from emoglot.cli.output import explained_output, note, progress_bar
 
 
 def report(
     source: Annotated[Path, typer.Argument(metavar="SCORED", help="File that `emoglot score` wrote.")],
     out: Annotated[Path, options.option("FILE", "HTML file to write.")],
     time: Annotated[str | None, options.option("NAME", "Column with dates or times.")] = None,
+    date_format: Annotated[
+        str | None,
+        options.option("FORMAT", "Format of the dates, such as '%d/%m/%Y %H:%M'. Default: recognised."),
+    ] = None,
     group: Annotated[str | None, options.option("NAME", "Column with the groups to compare, such as a source.")] = None,
     cluster: Annotated[
         str | None,
@@ -52,8 +56,9 @@ def report(
         with_texts=not no_texts,
         title=title,
         model=model,
+        date_format=date_format,
     )
-    with progress_bar("texts") as on_texts:
+    with explained_output(out), progress_bar("texts") as on_texts:
         made = write_report(source, out, chosen, overwrite=overwrite, on_texts=on_texts)
     left_out = made.summary.rows.total - made.summary.rows.readable
     note(f"{out}: {made.summary.rows.readable} texts, {left_out} rows left out")

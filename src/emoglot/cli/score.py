@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import ask, kept_when_interrupted, note, progress_bars, show_messages, warn
+from emoglot.cli.output import (
+    ask,
+    closable_output,
+    explained_output,
+    kept_when_interrupted,
+    note,
+    progress_bars,
+    show_messages,
+    warn,
+)
 from emoglot.errors import RejectedRowsError, UsageError
 
 if TYPE_CHECKING:
@@ -128,8 +137,15 @@ def _score_here(
     make_folders = output.make_folders
     if not (folder := Path(target).parent).is_dir():  # that of `-` is the current folder
         make_folders = make_folders or ask(f"{folder} does not exist. Create it?")
-    kept = kept_when_interrupted("every window that was written (continue with --resume)")
-    with nullcontext() if STANDARD in paths else kept, progress_bars(_PAUSE) as update:
+    closable = closable_output() if target == STANDARD else nullcontext()
+    pieces = Path(f"{target}.parts")
+    kept = kept_when_interrupted(f"what was scored, in {pieces},", pieces.exists, "the same command with --resume")
+    with (
+        closable,
+        explained_output(Path(target)),
+        nullcontext() if STANDARD in paths else kept,
+        progress_bars(_PAUSE) as update,
+    ):
         tally = score_file(
             sources,
             target,
@@ -144,10 +160,12 @@ def _score_here(
             make_folders=make_folders,
             on_window=_Speed(update, tells_rejects=target == STANDARD).on_window,
         )
-    note(f"{tally.rows - tally.rejected} rows scored")
+    scored = tally.rows - tally.rejected
+    note(f"{scored} {'row' if scored == 1 else 'rows'} scored")
     if tally.rejected:
         where = f": {tally.rejects}" if tally.rejects else ""
-        raise RejectedRowsError(f"{tally.rejected} of {tally.rows} rows could not be scored{where}")
+        rows = "row" if tally.rows == 1 else "rows"
+        raise RejectedRowsError(f"{tally.rejected} of {tally.rows} {rows} could not be scored{where}")
 
 
 def _score_on_ray(

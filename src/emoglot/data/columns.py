@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from emoglot.errors import DataError, shown
 from emoglot.labels import check_names
 
-TEXT_COLUMNS = ("text", "tweet", "sentence", "content", "comment", "message", "body", "post", "review")
+# The usual names of a column with texts, casefolded; serving/page/text_columns.js has the same.
+_ENGLISH = ("text", "tweet", "sentence", "content", "comment", "message", "body", "post", "review")
+TEXT_COLUMNS = (
+    *_ENGLISH,
+    *("kommentar", "kommentare", "nachricht", "beitrag"),
+    *("texto", "mensaje", "comentario", "tuit", "reseña"),
+    *("mensagem", "comentário"),
+    *("texte", "avis", "commentaire"),
+    *("testo", "messaggio", "commento", "recensione"),
+    *("tekst", "bericht", "reactie", "opmerking"),
+    *("meddelande", "melding", "besked", "teksti", "viesti", "kommentti"),
+    *("wiadomość", "komentarz", "komentář", "zpráva", "szöveg", "üzenet", "hozzászólás", "mesaj", "comentariu"),
+    *("metin", "yorum", "ileti"),
+    *("teks", "pesan", "komentar", "ulasan", "ujumbe", "maoni"),
+    *("κείμενο", "μήνυμα", "σχόλιο"),
+    *("текст", "сообщение", "комментарий", "отзыв", "повідомлення", "коментар", "відгук"),
+    *("نص", "النص", "تعليق", "التعليق", "رسالة", "متن", "پیام", "טקסט", "תגובה"),
+    *("टेक्स्ट", "पाठ", "टिप्पणी", "ข้อความ"),
+    *("文本", "内容", "评论", "正文", "留言", "內容", "評論"),
+    *("テキスト", "本文", "コメント", "投稿", "텍스트", "내용", "댓글", "리뷰"),
+)
 LANGUAGE_COLUMNS = ("language", "lang")
 
 
@@ -19,7 +41,8 @@ def find_text_column(columns: Sequence[str], given: str | None, name: str) -> st
     found = first_of(columns, TEXT_COLUMNS) or (columns[0] if len(columns) == 1 else None)
     if not found:
         raise DataError(
-            f"a table needs a column of texts named {', '.join(TEXT_COLUMNS)} or set with --text-column, "
+            f"a table needs a column of texts named {', '.join(_ENGLISH)} (or so in another language) or set with "
+            f"--text-column, "
             f"{name} has {name_columns(columns)}"
         )
     return found
@@ -31,16 +54,30 @@ def first_of(columns: Sequence[str], wanted: Sequence[str]) -> str | None:
         if name in columns:
             return name
         for column in columns:
-            if column.lower() == name:
+            if _folded(column) == name:
                 return column
     return None
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def existing(columns: Sequence[str], column: str, role: str, name: str) -> str:
     """Return a column; raise DataError if it does not exist."""
     if column not in columns:
-        raise DataError(f"the {role} must be in the header, {column!r} is not: {name} has {name_columns(columns)}")
+        raise DataError(
+            f"the {role} must be a column, {column!r} is not: {did_you_mean(column, columns)}"
+            f"{name} has {name_columns(columns)}"
+        )
     return column
+
+
+def did_you_mean(column: str, columns: Sequence[str]) -> str:
+    """Return a question with the column of the most similar name, whatever its case; nothing if there is none."""
+    folded = {_folded(name): name for name in columns}
+    near = get_close_matches(_folded(column), folded, n=1)
+    return f"did you mean {folded[near[0]]!r}? " if near else ""
 
 
 def label_columns(header: Sequence[str], start: Sequence[str], labels: Sequence[str], name: str) -> tuple[str, ...]:

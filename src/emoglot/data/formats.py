@@ -63,8 +63,15 @@ def format_of(name: str, given: str | None) -> Format:
     kind = check_kind(given, WRITTEN) or named.kind
     if kind is not None and kind not in WRITTEN:
         raise UsageError(f"output must be one of {', '.join(WRITTEN)}, got {name}: choose a name such as scored.csv")
+    if kind is None and name == STANDARD:
+        raise UsageError("the format of standard output must be stated, got none: add --out-format csv, tsv or jsonl")
+    if kind is None and Path(name).is_dir():
+        raise UsageError(
+            f"OUT must be a file, {name} is a folder: add a name such as {Path(name) / 'scored.csv'}, or, for a folder "
+            "that a cluster writes, --out-format"
+        )
     if kind is None:
-        raise UsageError(f"the format of {name} cannot be recognised by its name: choose one of {', '.join(WRITTEN)}")
+        raise UsageError(f"the format of {name} cannot be recognised by its name: add .csv, or set --out-format")
     if kind == PARQUET and (named.compression or name == STANDARD):
         raise UsageError(f"Parquet is compressed internally and cannot be a stream, got {name}: use a file")
     if named.compression == ZIP:

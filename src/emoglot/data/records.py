@@ -50,12 +50,20 @@ class Records:
     rows: Iterator[Numbered]
 
 
-def open_records(stream: Stream, reading: Reading, on_bytes: OnBytes = lambda data: None) -> Records:
+def open_records(
+    stream: Stream, reading: Reading, on_bytes: OnBytes = lambda data: None, text_column: str | None = None
+) -> Records:
     """Read a stream according to its kind; `on_bytes` is called with all bytes that are read.
 
-    A text file has one column, `text`.
+    A text file has one column, `text`, unless it is a table that a spreadsheet program has saved as text.
     """
     kind = stream.kind or kind_of_content(stream)
+    if kind == TEXT and reading.kind is None and has_tabs(stream, text_column):
+        kind = TSV
+        note = (
+            "it is read as a table, since its lines are separated by tabs; use --in-format txt if each line is a text"
+        )
+        stream.notes.append((logging.INFO, note))
     if kind in SPREADSHEETS:
         from emoglot.data.spreadsheets import spreadsheet_rows
 
@@ -93,6 +101,14 @@ def has_header(stream: Stream) -> bool:
     """Return whether the first line of a stream names a column of texts."""
     header, *_ = _sniff(stream, find_delimiter(stream))
     return first_of([name.strip() for name in header], TEXT_COLUMNS) is not None
+
+
+def has_tabs(stream: Stream, text_column: str | None = None) -> bool:
+    """Return whether the first lines are a table with tabs: equally many fields, and a header that names the texts."""
+    rows = _sniff(stream, "\t")
+    header = [name.strip() for name in rows[0]]
+    has_texts = text_column in header or first_of(header, TEXT_COLUMNS) is not None
+    return len(header) > 1 and len(rows) > 1 and has_texts and all(len(row) == len(header) for row in rows)
 
 
 def find_delimiter(stream: Stream) -> str:

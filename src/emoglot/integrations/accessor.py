@@ -13,6 +13,6 @@ class Accessor:
     def __init__(self, frame: Any) -> None:
         self._frame = frame
 
-    def score(self, text_column: str = "text", **options: Any) -> Any:
+    def score(self, text_column: str | None = None, **options: Any) -> Any:
         """Return the frame with columns for labels and scores; the options are those of `emoglot.score_frame`."""
         return score_frame(self._frame, text_column, **options)

@@ -161,7 +161,7 @@ def _count_values(scored: ScoredFile, totals: dict[str, Any]) -> dict[str, pl.Da
     if GROUP in scored.columns and totals[GROUP] > _SLACK * MOST_GROUPS:
         raise DataError(
             f"a column to group by has at most {MOST_GROUPS:,} different values, got about {totals[GROUP]:,}: "
-            "choose another --group"
+            "choose another column for the groups"
         )
     keys = [key for key, most in _DIFFERENT.items() if key in scored.columns and totals[key] <= _SLACK * most + 1]
     queries = [_values(scored, key) for key in keys]

@@ -113,6 +113,7 @@ def how_it_was_made(report: Report, made_on: date) -> Section:
 def _told_options(options: Options) -> str:
     given = (
         ("--time", options.time),
+        ("--date-format", options.date_format),
         ("--group", options.group),
         ("--cluster", options.cluster),
         ("--language-column", options.language),

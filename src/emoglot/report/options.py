@@ -11,7 +11,8 @@ class Options:
     """The columns and choices of a report; a column that is None is found by its usual name, or not used.
 
     `cluster` is a column whose rows are not independent, such as the author; intervals account for this. `prefix` is
-    that of `emoglot score --prefix`; by default it is found.
+    that of `emoglot score --prefix`; None finds it. `date_format` is that of the column `time`, such as
+    `%d/%m/%Y %H:%M`; None recognises it.
     """
 
     text: str | None = None
@@ -23,3 +24,4 @@ class Options:
     with_texts: bool = True
     title: str | None = None
     model: Path | None = None
+    date_format: str | None = None

@@ -26,12 +26,13 @@ CLUSTERS = 1000  # into which authors, threads, … are hashed; enough for a boo
 _SAMPLE_ROWS = 10_000
 _SHOWN_COLUMNS = 12
 _TRUE = ("true", "1", "yes")
-_OPTIONS = {
-    TEXT_COLUMN: "--text-column, or --no-texts to do without",
-    TIME: "--time",
-    GROUP: "--group",
-    CLUSTER: "--cluster",
-    LANGUAGE: "--language-column",
+# What a column is for, in words that are right on the command line, in Python and in the service.
+_ROLES = {
+    TEXT_COLUMN: "the texts, or leave the texts out of the report",
+    TIME: "the times",
+    GROUP: "the groups",
+    CLUSTER: "the clusters",
+    LANGUAGE: "the languages",
 }
 
 
@@ -83,7 +84,7 @@ def open_scored(path: Path, options: Options, known_labels: Sequence[str] = SEME
         used = _used_columns(path, names, prefix, options)
         if kind == JSONL:
             frame = _scan_json(path, frame, prefix, labels, used)
-        return _renamed(path, frame, prefix, labels, used)
+        return _renamed(path, frame, prefix, labels, used, options.date_format)
 
 
 def _scan(path: Path, kind: str) -> pl.LazyFrame:
@@ -125,7 +126,8 @@ def _find_labels(
     looked_for = f"{prefix or ''}{LABELS}"
     raise DataError(
         f"{path} is not a scored file: it needs a column {looked_for!r} and a column of scores for each label, such as "
-        f"{(prefix or '') + known[0]!r}; it has {_listed(names)}. Create one with `emoglot score`, or set its --prefix"
+        f"{(prefix or '') + known[0]!r}; it has {_listed(names)}. Create one with `emoglot score`, or set its "
+        "prefix"
     )
 
 
@@ -169,7 +171,7 @@ def _used_columns(path: Path, names: Sequence[str], prefix: str, options: Option
 def _missing(path: Path, key: str, name: str, names: Sequence[str]) -> str:
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {_listed(names)}."
-    return f"{path} has no column {name!r}: {hint} Give another {_OPTIONS[key]}"
+    return f"{path} has no column {name!r}: {hint} Choose another column for {_ROLES[key]}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -177,7 +179,9 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown}, …" if len(names) > _SHOWN_COLUMNS else shown or "no columns"
 
 
-def _renamed(path: Path, frame: pl.LazyFrame, prefix: str, labels: tuple[str, ...], used: dict[str, str]) -> ScoredFile:
+def _renamed(
+    path: Path, frame: pl.LazyFrame, prefix: str, labels: tuple[str, ...], used: dict[str, str], form: str | None
+) -> ScoredFile:
     schema = frame.collect_schema()
     scores = [pl.col(f"{prefix}{label}").cast(pl.Float64, strict=False).fill_nan(None) for label in labels]
     unreadable, cut = used.get("unreadable"), used.get("truncated")
@@ -192,7 +196,7 @@ def _renamed(path: Path, frame: pl.LazyFrame, prefix: str, labels: tuple[str, ..
         (is_readable & _flag(cut, schema[cut]) if cut else pl.lit(False)).alias(IS_TRUNCATED),
         *(one.alias(score_column(index)) for index, one in enumerate(scores)),
         *_given(f"{prefix}{LABELS}", schema[f"{prefix}{LABELS}"], labels, is_readable),
-        *_others(path, frame, schema, used),
+        *_others(path, frame, schema, used, form),
     ]
     found = frozenset(key for key in used if key not in ("unreadable", "truncated"))
     return ScoredFile(frame.select(columns), labels, found)
@@ -208,7 +212,9 @@ def _given(column: str, kind: pl.DataType, labels: Sequence[str], is_readable: p
     return [(is_readable & one).alias(given_column(index)) for index, one in enumerate(carried)]
 
 
-def _others(path: Path, frame: pl.LazyFrame, schema: pl.Schema, used: dict[str, str]) -> list[pl.Expr]:
+def _others(
+    path: Path, frame: pl.LazyFrame, schema: pl.Schema, used: dict[str, str], form: str | None
+) -> list[pl.Expr]:
     plain = (GROUP, LANGUAGE, SENTIMENT)
     columns = [_plain(used[key]).alias(key) for key in plain if key in used]
     if TEXT_COLUMN in used:
@@ -220,7 +226,8 @@ def _others(path: Path, frame: pl.LazyFrame, schema: pl.Schema, used: dict[str, 
     if TIME in used:
         name = used[TIME]
         sample = frame.select(name).drop_nulls().head(_SAMPLE_ROWS).collect(engine="streaming").to_series()
-        columns.append(as_moment(path, name, schema[name], sample).alias(TIME))
+        whole = frame.select(name)
+        columns.append(as_moment(path, name, schema[name], sample, form=form, whole=whole).alias(TIME))
     return columns
 
 

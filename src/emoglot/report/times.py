@@ -8,9 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from emoglot.errors import DataError
+from emoglot.errors import DataError, UsageError, reason_of
+from emoglot.report import day_order
 
-# Unambiguous formats only; 03/04/2024 is in March in one country and in April in another.
+# Formats that begin with the year or name the month; report/day_order.py reads the others.
 FORMATS = (
     "%Y-%m-%d",
     "%Y-%m-%d %H:%M:%S%.f",
@@ -20,7 +21,6 @@ FORMATS = (
     "%Y/%m/%d",
     "%Y/%m/%d %H:%M:%S",
     "%Y%m%d",
-    "%d.%m.%Y",
     "%a %b %d %H:%M:%S %z %Y",  # Twitter
     "%a, %d %b %Y %H:%M:%S %z",  # e-mail, RSS
 )
@@ -97,25 +97,81 @@ def name_of(moment: date | datetime, unit: Unit) -> str:
     return moment.strftime(unit.form.replace("%-d", str(moment.day)))  # %-d is not known on Windows
 
 
-def as_moment(path: Path, column: str, kind: pl.DataType, sample: pl.Series) -> pl.Expr:
-    """Return a column as times, in UTC if they have a zone; values that cannot be parsed are missing."""
+def as_moment(
+    path: Path,
+    column: str,
+    kind: pl.DataType,
+    sample: pl.Series,
+    *,
+    form: str | None = None,
+    whole: pl.LazyFrame | None = None,
+) -> pl.Expr:
+    """Return a column as times, in UTC if they have a zone; values that cannot be parsed are missing.
+
+    `form` is a format that the user gave. `whole` has all values, by which the order of day and month is decided.
+    """
     values = pl.col(column)
     if kind == pl.Date:
         return values.cast(pl.Datetime("us"))
     if isinstance(kind, pl.Datetime):
         return _in_utc(values, kind).cast(pl.Datetime("us"))
+    if form is not None:
+        return _in_form(path, column, sample, form)
     if kind.is_numeric() or _are_numbers(sample):
         return _from_number(values.cast(pl.Float64, strict=False))
-    if kind == pl.String:
-        for form in FORMATS:
-            read = _from_text(values, form)
-            if len(sample) == 0 or sample.to_frame(column).select(read.is_not_null().mean()).item() >= _ENOUGH:
-                return read
-    shown = sample[0] if len(sample) else None
-    raise DataError(
-        f"column {column!r} of {path} must contain dates or times such as 2026-03-31 or 2026-03-31T14:05:00Z, "
-        f"got {shown!r}: convert it, or choose another --time"
+    if kind != pl.String:
+        raise DataError(_unreadable(path, column, f"got {kind}"))
+    candidates = [_from_text(values, known) for known in FORMATS]
+    if len(sample) and _share(sample, day_order.is_dated(values)) >= _ENOUGH:
+        frame = sample.to_frame(column).lazy() if whole is None else whole
+        candidates = [day_order.as_moment(path, column, frame)]
+    return _checked(path, column, sample, candidates)
+
+
+def _checked(path: Path, column: str, sample: pl.Series, candidates: list[pl.Expr]) -> pl.Expr:
+    """Return the first candidate that parses enough of a sample; raise DataError if none does."""
+    shares = [_share(sample, read.is_not_null()) for read in candidates]
+    for read, share in zip(candidates, shares, strict=True):
+        if share >= _ENOUGH:
+            return read
+    told = _failures(sample, candidates[shares.index(max(shares))])
+    raise DataError(_unreadable(path, column, told))
+
+
+def _failures(sample: pl.Series, read: pl.Expr) -> str:
+    """Return a value that cannot be parsed and, if others can, how many there are."""
+    failed = sample.filter(sample.to_frame().select(read.is_null()).to_series())
+    is_all = len(failed) == len(sample)
+    return f"got {failed[0]!r}" if is_all else f"{len(failed)} of {len(sample)} are not, such as {failed[0]!r}"
+
+
+def _share(sample: pl.Series, is_so: pl.Expr) -> float:
+    """Return the share of a sample for which an expression is true; 1 for an empty sample."""
+    return float(sample.to_frame().select(is_so.mean()).item()) if len(sample) else 1.0
+
+
+def _unreadable(path: Path, column: str, told: str) -> str:
+    return (
+        f"column {column!r} of {path} must contain dates or times in one format, such as 2026-03-31, 31.03.2026 14:05 "
+        f"or 2026-03-31T14:05:00Z, {told}: convert it, choose another column, or give its format as "
+        f"{day_order.OPTION}, such as {day_order.EXAMPLE}"
     )
+
+
+def _in_form(path: Path, column: str, sample: pl.Series, form: str) -> pl.Expr:
+    """Parse texts in a format that the user gave; raise UsageError if it does not fit most of them."""
+    read = pl.col(column).cast(pl.String).str.strip_chars().str.to_datetime(form, strict=False, time_unit="us")
+    read = read.dt.replace_time_zone(None) if "%z" in form else read
+    try:
+        told = _failures(sample, read) if _share(sample, read.is_not_null()) < _ENOUGH else None
+    except pl.exceptions.PolarsError as error:
+        told = reason_of(error)
+    if told is not None:
+        raise UsageError(
+            f"the values of column {column!r} of {path} must have the format {form!r} of {day_order.OPTION}, {told}: "
+            "correct the format"
+        )
+    return read
 
 
 def _in_utc(values: pl.Expr, kind: pl.Datetime) -> pl.Expr:

@@ -103,12 +103,15 @@ def _check_token(request: Request) -> None:
     # All are compared, so that the time does not depend on which one matches.
     matches = [hmac.compare_digest(given.strip().encode(), token) for token in tokens]
     if scheme.lower() != "bearer" or not any(matches):
-        raise HTTPException(401, "a bearer token is needed", {"WWW-Authenticate": "Bearer", **_CLOSE})
+        is_given = scheme.lower() == "bearer" and given.strip()
+        reason = "the bearer token is wrong" if is_given else "a bearer token is needed"
+        detail = f"{reason}: send Authorization: Bearer TOKEN"
+        raise HTTPException(401, detail, {"WWW-Authenticate": "Bearer", **_CLOSE})
 
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "Not a valid HTTP request."},
-    401: {"model": Problem, "description": "A bearer token is needed."},
+    401: {"model": Problem, "description": "The bearer token is missing or wrong."},
     408: {"model": Problem, "description": "The request took too long to arrive."},
     413: {"model": Problem, "description": "The body, a text or the list of texts is too large."},
     422: {"model": InvalidRequest, "description": "A field breaks a rule."},
@@ -178,11 +181,18 @@ def _add_model_and_report(app: FastAPI) -> None:
         summary="Create a report of a scored table",
     )
     async def report(
-        request: Request, name: str = "texts.csv", time: str | None = None, group: str | None = None
+        request: Request,
+        name: str = "texts.csv",
+        time: str | None = None,
+        group: str | None = None,
+        date_format: str | None = None,
+        text: str | None = None,
     ) -> HTMLResponse:
         _check_token(request)
         table = await _read_body(request, settings)
-        return HTMLResponse(await make_page(table, name, time, group, settings.model_folder))
+        columns = {"time": time, "group": group, "text": text}
+        options = {**columns, "date_format": date_format, "model": settings.model_folder}
+        return HTMLResponse(await make_page(table, name, options))
 
 
 def _add_probes(app: FastAPI) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from fastapi import HTTPException
 
@@ -14,18 +15,18 @@ from emoglot.errors import DataError, EmoglotError, MissingExtraError, UsageErro
 _turn = asyncio.Semaphore(1)
 
 
-async def make_page(table: bytes, name: str, time: str | None, group: str | None, model: Path | None) -> str:
-    """Return the HTML about a scored table in CSV; `time` and `group` are columns of it."""
+async def make_page(table: bytes, name: str, options: dict[str, Any]) -> str:
+    """Return the HTML about a scored table in CSV; `options` are those of a report."""
     async with _turn:
         try:
-            return await asyncio.to_thread(_make, table, name, time, group, model)
+            return await asyncio.to_thread(_make, table, name, options)
         except MissingExtraError as error:
             raise HTTPException(501, str(error)) from error
         except EmoglotError as error:
             raise HTTPException(422, str(error)) from error
 
 
-def _make(table: bytes, name: str, time: str | None, group: str | None, model: Path | None) -> str:
+def _make(table: bytes, name: str, options: dict[str, Any]) -> str:
     from emoglot.report.options import Options
     from emoglot.report.write import make_report
 
@@ -33,7 +34,7 @@ def _make(table: bytes, name: str, time: str | None, group: str | None, model: P
         path = Path(folder) / "scored.csv"
         path.write_bytes(table)
         try:
-            html, _ = make_report(path, Options(time=time, group=group, model=model), name=name)
+            html, _ = make_report(path, Options(**options), name=name)
         except UsageError as error:  # its message contains the name of the temporary file
             raise DataError(str(error).replace(str(path), name)) from error
         except DataError as error:

@@ -72,7 +72,9 @@ class PredictRequest(BaseModel):
     explain: bool = Field(
         default=False, description="Also return the weight and position of every token, and the thresholds."
     )
-    top_k: Count | None = Field(default=None, description="Return only this many scores, the highest.")
+    top_k: Count | None = Field(
+        default=None, description="Return only this many scores, the highest, and those of all labels of the text."
+    )
 
     @model_validator(mode="after")
     def _one_or_several(self) -> PredictRequest:

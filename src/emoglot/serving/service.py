@@ -160,7 +160,8 @@ class Service:
         result = asdict(prediction)
         if request.top_k:
             ranked = sorted(prediction.scores.items(), key=lambda pair: -pair[1])
-            result["scores"] = dict(ranked[: request.top_k])
+            others = [name for name, _ in ranked[: request.top_k]]
+            result["scores"] = {name: score for name, score in ranked if name in (*others, *prediction.labels)}
         if request.explain:
             result["tokens"] = [asdict(token) for token in self._model.explain(item.text)]
             result["thresholds"] = dict(zip(state.labels, listed(np.array(cuts)), strict=True))

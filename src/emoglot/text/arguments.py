@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from emoglot.errors import DataError
+from emoglot.errors import DataError, shown
 from emoglot.text.language_names import ANY, NO_LANGUAGE, resolve_language
 
 Languages = str | Sequence[str | None] | None  # one for all texts, or one for each; None to recognise it
@@ -15,8 +15,12 @@ Languages = str | Sequence[str | None] | None  # one for all texts, or one for e
 
 def check_texts(texts: Iterable[str]) -> Sequence[str]:
     """Return the texts as a sequence; raise DataError if they are not strings."""
-    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
-        raise DataError(f"texts must be a list of strings, got {type(texts).__name__}: put it in a list")
+    if isinstance(texts, str):
+        raise DataError("texts must be a list of strings, got str: put it in a list")
+    if isinstance(texts, bytes):
+        raise DataError("texts must be a list of strings, got bytes: decode them first, for example as UTF-8")
+    if not isinstance(texts, Iterable):
+        raise DataError(f"texts must be a string or a list of strings, got {shown(texts)}: {_way_out(texts)}")
     if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # iterating over them yields names
         raise DataError(f"texts must be a list of strings, got {type(texts).__name__}: pass its column of texts")
     texts = texts if isinstance(texts, (list, tuple)) else list(texts)
@@ -24,6 +28,10 @@ def check_texts(texts: Iterable[str]) -> Sequence[str]:
         if not isinstance(text, str):
             raise DataError(f"a text must be a string, got {text!r} ({type(text).__name__}) at index {index}")
     return texts
+
+
+def _way_out(value: object) -> str:
+    return "use '' for a missing text" if is_missing(value) else "convert it with str() if it is a text"
 
 
 def check_languages(language: Languages, count: int) -> str | list[str | None] | None:

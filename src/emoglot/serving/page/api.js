@@ -34,10 +34,10 @@ export async function predictPatiently(question, signal, onWait) {
   }
 }
 
-/** Request a report of a scored table; `columns` states whether it has columns of time and group. */
-export function getReport(name, table, { time, group }) {
-  const options = new URLSearchParams({ name, ...(time && { time: "time" }), ...(group && { group: "group" }) });
-  return ask(`v1/report?${options}`, { method: "POST", body: table }, "text/csv");
+/** Request a report of a scored table; `options` are the names of its columns and the format of its dates. */
+export function getReport(name, table, options) {
+  const given = Object.entries({ name, ...options }).filter(([, value]) => value);
+  return ask(`v1/report?${new URLSearchParams(given)}`, { method: "POST", body: table }, "text/csv");
 }
 
 async function ask(path, options = {}, type = "application/json") {

@@ -25,7 +25,7 @@ const strictness = byId("strictness");
 const table = new Table(byId("rows"), byId("summary"), byId("sentiments"));
 let model = null;
 let wheel = null;
-let file = null; // { name, records } of the chosen file; it is used instead of the editor
+let file = null; // the chosen file: its name and the result of readFile; it is used instead of the editor
 let sheet = null;
 let shown = null; // the sheet of the results shown; the next may already be requested
 let results = [];
@@ -91,6 +91,7 @@ function view(isMany) {
   byId("single").hidden = isMany;
   byId("many").hidden = !isMany;
   byId("file-options").hidden = byId("close").hidden = !file;
+  byId("header-option").hidden = Boolean(file?.hasLines || file?.hasNames);
 }
 
 async function readOne(whole, signal) {
@@ -203,13 +204,14 @@ function showProgress(own, done, total) {
     cuts ? `${count(cuts, "text")} too long for the service: only the beginning was sent.` : "",
     unreadable ? `${count(unreadable, "text")} in letters that the model does not know.` : "",
     empty ? `${count(empty, "text")} with nothing to read.` : "",
+    file?.note ?? "",
   ]
     .filter(Boolean)
     .join(" ");
 }
 
 function parseFile() {
-  sheet = fromRecords(file.name, file.records, byId("header").checked);
+  sheet = fromRecords(file, byId("header").checked);
   const options = sheet.columns.map((textContent, value) => element("option", { textContent, value }));
   byId("column").replaceChildren(...options);
   byId("column").value = sheet.column;
@@ -223,7 +225,7 @@ function parseFile() {
 async function openFile(chosen) {
   if (!chosen) return;
   try {
-    file = { name: chosen.name, records: await readFile(chosen.name, await chosen.arrayBuffer()) };
+    file = { name: chosen.name, ...(await readFile(chosen.name, await chosen.arrayBuffer())) };
   } catch (error) {
     say(byId("problem"), error.message);
     return;
@@ -253,10 +255,11 @@ async function downloadReport() {
   const choice = (id) => (file && byId(id).value !== "" ? Number(byId(id).value) : null);
   byId("report").disabled = true;
   try {
-    const html = await getReport(titleOf(), toScored(shown, results, model, choice("time"), choice("group")), {
-      time: choice("time") !== null,
-      group: choice("group") !== null,
-    });
+    const chosen = { text: shown.column, time: choice("time"), group: choice("group") };
+    const given = Object.fromEntries(Object.entries(chosen).filter(([, place]) => place !== null));
+    const { names, table } = toScored(shown, results, model, given);
+    const format = file && names.time ? byId("date-format").value.trim() : "";
+    const html = await getReport(titleOf(), table, { ...names, date_format: format });
     save(html, "text/html", `${titleOf().replace(/\.\w+$/, "")}-report.html`);
     say(byId("problem"), "");
   } catch (error) {
