@@ -129,16 +129,25 @@ def measure_own(title: str, groups: Sequence[Group]) -> Iterable[tuple[str, obje
 
 
 def measure_means(title: str, groups: Sequence[Group], pooled: Sequence[Group]) -> Iterable[tuple[str, object]]:
-    """Measure the mean macro-F1 of groups with their own thresholds, and with those for any text."""
-    own, anyhow = {}, {}
+    """Measure the mean macro-F1 of groups with their own thresholds, those for any text, and the mean of both.
+
+    The mean of both is used for texts whose language is recognised.
+    """
+    own, anyhow, recognised = {}, {}, {}
     for group in groups:
         others = given_thresholds([other for other in pooled if other is not group])
         halves = [(choose(group, chooses, others), measured) for chooses, measured in group.halves()]
         own[group.name] = np.mean([group.figures(thresholds, rows)[0] for thresholds, rows in halves])
+        means = [((thresholds + others) / 2, rows) for thresholds, rows in halves]
+        recognised[group.name] = np.mean([group.figures(thresholds, rows)[0] for thresholds, rows in means])
         anyhow[group.name] = group.figures(others, np.arange(len(group.targets)))[0]
     yield f"{title}, own thresholds", rounded(np.mean(list(own.values())))
+    yield f"{title}, language recognised", rounded(np.mean(list(recognised.values())))
     yield f"{title}, thresholds for any text", rounded(np.mean(list(anyhow.values())))
-    yield f"{title} by group", {name: [rounded(own[name]), rounded(anyhow[name])] for name in own}
+    yield (
+        f"{title} by group",
+        {name: [rounded(own[name]), rounded(recognised[name]), rounded(anyhow[name])] for name in own},
+    )
 
 
 def choose(group: Group, rows: NDArray[np.intp], otherwise: NDArray[np.float64] | None = None) -> NDArray[np.float64]:

@@ -210,14 +210,17 @@ def test_what_is_no_language_is_refused(trained, language):
         trained.predict(["a"], language)
 
 
-def test_thresholds_of_a_recognised_language_are_used_if_it_is_sure(trained, data):
+def test_thresholds_of_a_recognised_language_are_averaged_with_those_for_any_text(trained):
     model = with_thresholds(trained, en=EVERYTHING, es=NOTHING)
     model = model.with_state(replace(model.state, strictness=None))  # or precision would raise thresholds
     english, spanish = "I am so happy that you could come to see us today", "Estoy muy contento de que hayas venido hoy"
     found = model.predict([english, spanish, english], [None, None, "any"])
     assert [prediction.language for prediction in found] == ["en", "es", None]
-    assert [prediction.labels for prediction in found[:2]] == [LABELS, ()]
-    assert found[2].labels == trained.predict([english], "any")[0].labels
+    for prediction, own in zip(found, (EVERYTHING, NOTHING, trained.state.thresholds), strict=True):
+        thresholds = (np.array(own) + trained.state.thresholds) / 2
+        given = [label for label, least in zip(LABELS, thresholds, strict=True) if prediction.scores[label] >= least]
+        assert prediction.labels == tuple(given)
+    assert [model.predict(english, "en").labels, model.predict(spanish, "es").labels] == [LABELS, ()]
 
 
 def test_a_label_that_is_mostly_wrong_needs_a_named_language(trained):
@@ -225,13 +228,10 @@ def test_a_label_that_is_mostly_wrong_needs_a_named_language(trained):
     table = np.repeat(np.where(is_joy, NEVER, 0.0)[:, None], STEPS, axis=1)  # joy reaches no precision at all
     model = with_thresholds(trained, en=EVERYTHING)
     model = model.with_state(replace(model.state, strictness=Strictness(table, table)))
+    usual = trained.state.thresholds
+    np.testing.assert_array_equal(model.state.thresholds_for("en", named=False), np.where(is_joy, usual, usual / 2))
+    never = model.with_state(replace(model.state, thresholds=np.where(is_joy, NEVER, usual)))
     english = "I am so happy that you could come to see us today"
-    recognised, named = model.predict([english, english], [None, "en"])
-    assert recognised.language == named.language == "en"
-    assert named.labels == LABELS
-    score, usual = recognised.scores["joy"], dict(zip(LABELS, trained.state.thresholds, strict=True))["joy"]
-    assert recognised.labels == tuple(label for label in LABELS if label != "joy" or score >= usual)
-    never = model.with_state(replace(model.state, thresholds=np.where(is_joy, NEVER, trained.state.thresholds)))
     assert "joy" not in never.predict(english).labels
     assert "joy" in never.predict(english, "en").labels
 

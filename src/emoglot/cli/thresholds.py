@@ -35,7 +35,7 @@ def thresholds(
         float,
         options.option(
             "SHARE",
-            "Raise the threshold of a label until its precision reaches this share, such as 0.33.",
+            "Raise the threshold of a label until its precision reaches this share, such as 0.4.",
             min=0,
             max=1,
         ),
