@@ -182,7 +182,7 @@ def prepare(root: Path, data: Path, count: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--texts", type=int, default=2000)
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--root", type=Path, help=argparse.SUPPRESS)
