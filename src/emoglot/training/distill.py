@@ -91,8 +91,7 @@ def _teach_translations(
     pairs = _draw_by_source(training, config, rng)
     scores, is_read = ask(pairs.english)
     if config.teaching.pool > 1:
-        emotions = [column for column, name in enumerate(labels) if name not in config.training.sentiment]
-        strength = scores[:, emotions].max(axis=1)[pairs.english_of]
+        strength = scores[:, _emotions(labels, config)].max(axis=1)[pairs.english_of]
         drawn = _draw(pairs.languages, LEAST_STRENGTH + strength, config.teaching.pairs, rng)
         kept = np.unique(pairs.english_of[drawn])
         pairs, scores, is_read = pairs.select(drawn), scores[kept], is_read[kept]
@@ -150,11 +149,16 @@ def _find_voters(
     return replace(parallel.select(rows), english=tuple(english), english_of=place[rows])
 
 
+def _emotions(labels: Sequence[str], config: Config) -> list[int]:
+    """Return the columns of the labels that are not sentiment."""
+    return [column for column, name in enumerate(labels) if name not in config.training.sentiment]
+
+
 def _is_asked(data: Dataset, config: Config) -> NDArray[np.bool_]:
     """Return which rows teachers score: all, or those without annotated emotions."""
     if config.teaching.labelled:
         return np.ones(len(data), dtype=np.bool_)
-    emotions = [column for column, name in enumerate(data.labels) if name not in config.training.sentiment]
+    emotions = _emotions(data.labels, config)
     return np.asarray((data.targets[:, emotions] == UNKNOWN).all(axis=1))
 
 
