@@ -163,6 +163,7 @@ class TeachingConfig(Checked, prefix="teaching."):
     annotators: float = number(0.5, 0, 1)  # weight of a known label against the teachers' score
     labelled: bool = True  # whether teachers also score texts whose emotions are annotated
     pairs: int = number(2000, 1, 2**31 - 1)  # translations per language
+    english: int = number(4, 0, 1000)  # English sentences of the translations, in multiples of `pairs`
     pool: int = number(1, 1, 1000)  # times as many are scored; those whose English has strong emotions are preferred
     # Languages that the teachers know well: a sentence gets the mean score of its English and of its translations into
     # these, so that peculiarities of English annotators are not passed on.

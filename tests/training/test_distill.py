@@ -66,6 +66,18 @@ def test_translations_get_the_scores_of_their_english(trained: Model, dataset: D
     assert (lessons.data.targets[translated] == UNKNOWN).all()
 
 
+def test_as_much_english_is_learnt_as_asked_for(trained: Model, dataset: Dataset, tmp_path: Path):
+    for english in (0, 1):
+        config = CONFIG.override({"teaching.pairs": 20, "teaching.english": english})
+        lessons = make_lessons([trained], dataset, pairs(), config, tmp_path)
+        own = [
+            language
+            for language, source in zip(lessons.data.languages, lessons.data.sources, strict=True)
+            if source == "parallel"
+        ]
+        assert Counter(own) == Counter({"de": 20, "fr": 20, "en": 20 * english})
+
+
 def test_sentences_with_emotions_are_preferred(dataset: Dataset, tmp_path: Path):
     teacher = train("tiny", dataset, config=PATIENT)
     rng = np.random.default_rng(0)

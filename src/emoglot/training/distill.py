@@ -25,8 +25,6 @@ SOURCE = "parallel"
 ENGLISH = "en"
 # Texts scored between two writes: an interruption loses some minutes at most.
 CHUNK = 8192
-# As many English texts as translations of four other languages, since English has more labels of its own.
-ENGLISH_SHARE = 4
 # Added to the strongest emotion of a sentence, so that sentences without any are drawn as well.
 LEAST_STRENGTH = 0.05
 # Translations of a sentence that are scored beside its English; more add little to their mean.
@@ -97,7 +95,7 @@ def _teach_translations(
         pairs, scores, is_read = pairs.select(drawn), scores[kept], is_read[kept]
     voters = _find_voters(training, pairs.english, config.teaching.voters, rng)
     scores = vote(scores, *ask(voters.texts), voters.english_of)
-    own = rng.permutation(len(pairs.english))[: ENGLISH_SHARE * config.teaching.pairs]
+    own = rng.permutation(len(pairs.english))[: config.teaching.english * config.teaching.pairs]
     places = np.concatenate([pairs.english_of, own])
     translations = Dataset(
         (*pairs.texts, *(pairs.english[index] for index in own.tolist())),
