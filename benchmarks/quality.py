@@ -23,7 +23,7 @@ from emoglot.data.dataset import Dataset, concatenate
 from emoglot.data.parallel import read_parallel
 from emoglot.data.registry import read
 from emoglot.data.split import stratified_split
-from emoglot.evaluation.language_thresholds import steady_thresholds, weights_alike
+from emoglot.evaluation.language_thresholds import own_weights, steady_thresholds, towards, weights_alike
 from emoglot.evaluation.metrics import evaluate
 from emoglot.inference.folder import LEAST_PRECISION
 from emoglot.inference.thresholds import apply_thresholds
@@ -48,7 +48,7 @@ def main() -> None:
     found = Scores(model)
     tweets, brighter, collection, pooled = read_groups(found, arguments.data)
     results: dict[str, object] = {}
-    results |= dict(measure_own("E-c", tweets))
+    results |= dict(measure_own("E-c", tweets, pooled))
     results |= dict(measure_means("BRIGHTER", brighter, pooled))
     results |= dict(measure_means("collection", collection, pooled))
     thresholds = given_thresholds(pooled)
@@ -121,10 +121,12 @@ class Scores:
         return [group for group in found if group.labels]
 
 
-def measure_own(title: str, groups: Sequence[Group]) -> Iterable[tuple[str, object]]:
+def measure_own(title: str, groups: Sequence[Group], pooled: Sequence[Group]) -> Iterable[tuple[str, object]]:
     """Measure each group with its own thresholds."""
     for group in groups:
-        figures = [group.figures(choose(group, chooses), measured) for chooses, measured in group.halves()]
+        others = [other for other in pooled if other is not group]
+        anyhow = given_thresholds(others)
+        figures = [group.figures(choose(group, rows, others, anyhow), measured) for rows, measured in group.halves()]
         yield f"{title} {group.name}", rounded(np.mean(figures, axis=0))
 
 
@@ -135,12 +137,13 @@ def measure_means(title: str, groups: Sequence[Group], pooled: Sequence[Group]) 
     """
     own, anyhow, recognised = {}, {}, {}
     for group in groups:
-        others = given_thresholds([other for other in pooled if other is not group])
-        halves = [(choose(group, chooses, others), measured) for chooses, measured in group.halves()]
+        others = [other for other in pooled if other is not group]
+        given = given_thresholds(others)
+        halves = [(choose(group, chooses, others, given), measured) for chooses, measured in group.halves()]
         own[group.name] = np.mean([group.figures(thresholds, rows)[0] for thresholds, rows in halves])
-        means = [((thresholds + others) / 2, rows) for thresholds, rows in halves]
+        means = [((thresholds + given) / 2, rows) for thresholds, rows in halves]
         recognised[group.name] = np.mean([group.figures(thresholds, rows)[0] for thresholds, rows in means])
-        anyhow[group.name] = group.figures(others, np.arange(len(group.targets)))[0]
+        anyhow[group.name] = group.figures(given, np.arange(len(group.targets)))[0]
     yield f"{title}, own thresholds", rounded(np.mean(list(own.values())))
     yield f"{title}, language recognised", rounded(np.mean(list(recognised.values())))
     yield f"{title}, thresholds for any text", rounded(np.mean(list(anyhow.values())))
@@ -150,12 +153,14 @@ def measure_means(title: str, groups: Sequence[Group], pooled: Sequence[Group]) 
     )
 
 
-def choose(group: Group, rows: NDArray[np.intp], otherwise: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Choose thresholds on some rows; a label with fewer than five positives gets that of `otherwise`, if given."""
-    found = steady_thresholds(group.scores[rows], group.targets[rows], np.ones(len(rows), np.int64))
-    if otherwise is None:
-        return found
-    return np.where((group.targets[rows] == 1).sum(axis=0) >= 5, found, otherwise)
+def choose(
+    group: Group, rows: NDArray[np.intp], others: Sequence[Group], anyhow: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Choose thresholds on some rows of a group as `emoglot thresholds` does on those of a language."""
+    scores = np.concatenate([group.scores[rows], *(other.scores for other in others)])
+    targets = np.concatenate([group.targets[rows], *(other.targets for other in others)])
+    found = steady_thresholds(scores, targets, own_weights(np.arange(len(scores)) < len(rows)))
+    return towards(found, anyhow, len(rows))
 
 
 def given_thresholds(groups: Sequence[Group]) -> NDArray[np.float64]:

@@ -15,7 +15,15 @@ from emoglot import load
 from emoglot.data.dataset import Dataset, concatenate
 from emoglot.errors import DataError, ModelError
 from emoglot.evaluation.evaluate import evaluate_model
-from emoglot.evaluation.language_thresholds import ENOUGH_POSITIVES, OTHERS_WEIGH, VALLEY, calibrate, steady_thresholds
+from emoglot.evaluation.language_thresholds import (
+    ANY_WEIGHS,
+    ENOUGH_POSITIVES,
+    OTHERS_WEIGH,
+    VALLEY,
+    calibrate,
+    steady_thresholds,
+    towards,
+)
 from emoglot.inference.strictness import STEPS, Strictness
 from emoglot.inference.thresholds import NEVER, choose_thresholds
 from emoglot.labels import UNKNOWN
@@ -53,16 +61,20 @@ def weighted_f1(scores: np.ndarray, targets: np.ndarray, threshold: float, weigh
 
 
 def test_a_language_chooses_by_its_own_rows_and_a_little_by_those_of_others(trained, calibrated, data):
-    """No score of any row is a much better threshold, when others' rows weigh as much as OTHERS_WEIGH of its own."""
+    """They are chosen on weighted rows, then averaged with those for any text, which weigh as much as ANY_WEIGHS rows.
+
+    Before the average no score of any row is a much better threshold, when others' rows weigh as OTHERS_WEIGH own ones.
+    """
     assert set(calibrated.state.language_thresholds) == {"ar", "en", "es"}
     scores = trained.predict_proba(data.texts)
     for language, found in calibrated.state.language_thresholds.items():
         own = np.array([code == language for code in data.languages])
         weights = np.where(own, max(1, round((~own).sum() / OTHERS_WEIGH)), 1)
+        chosen = found + ANY_WEIGHS / own.sum() * (found - trained.state.thresholds)
         for label in range(len(LABELS)):
             column, target = scores[:, label], data.targets[:, label]
             best = max(weighted_f1(column, target, value, weights) for value in np.unique(column))
-            assert VALLEY * best <= weighted_f1(column, target, found[label], weights) <= best
+            assert VALLEY * best <= weighted_f1(column, target, chosen[label] - 1e-9, weights) <= best
 
 
 def test_others_weigh_less_than_own_rows(trained, data):
@@ -75,6 +87,13 @@ def test_others_weigh_less_than_own_rows(trained, data):
     assert np.abs(beside - alone).max() < np.abs(pooled - alone).max()
     is_rare = (spanish.targets == 1).sum(axis=0) < ENOUGH_POSITIVES
     assert np.array_equal(alone[is_rare], trained.state.thresholds[is_rare])
+
+
+def test_thresholds_of_many_rows_are_their_own_and_those_of_few_those_for_any_text():
+    own, anyhow = np.array([0.2, 0.9, 0.4, NEVER]), np.array([0.4, 0.3, NEVER, 0.5])
+    np.testing.assert_allclose(towards(own, anyhow, ANY_WEIGHS), [0.3, 0.6, 0.4, NEVER])
+    np.testing.assert_allclose(towards(own, anyhow, 10**9), own, atol=1e-6)
+    np.testing.assert_allclose(towards(own, anyhow, 1), [0.4, 0.3, 0.4, NEVER], atol=0.6 / ANY_WEIGHS)
 
 
 def beta_rows(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
