@@ -197,7 +197,8 @@ def _encode_segments(encoder: Encoder, texts: dict[bytes, str], report: Callable
     pending_keys: list[bytes] = []
     pending: list[Ragged] = []
     done = 0
-    batches = list(length_sorted_batches(_count_tokens(encoder, values), TOKEN_BUDGET))
+    # The tokens of a single text need not be counted: it is a batch of its own.
+    batches = [np.array([0])] if len(values) == 1 else _batches(encoder, values)
     lanes = min(len(batches), len(available_cores())) if runs_beside_itself(encoder) else 1
     for rows, tokens in side_by_side(lambda rows: encoder.encode([values[row] for row in rows]), batches, lanes):
         pending.append(tokens)
@@ -211,10 +212,10 @@ def _encode_segments(encoder: Encoder, texts: dict[bytes, str], report: Callable
         yield _make_segment(pending_keys, pending, encoder.dim)
 
 
-def _count_tokens(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.int64]:
-    """Count the tokens of some texts at a time: tokenizers return many bytes for each token."""
+def _batches(encoder: Encoder, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+    # Tokens are counted for some texts at a time, since tokenizers return many bytes for each token.
     counts = [encoder.count_tokens(texts[at : at + COUNTED_AT_ONCE]) for at in range(0, len(texts), COUNTED_AT_ONCE)]
-    return np.concatenate([np.empty(0, np.int64), *counts])
+    return list(length_sorted_batches(np.concatenate([np.empty(0, np.int64), *counts]), TOKEN_BUDGET))
 
 
 def _make_segment(keys: Sequence[bytes], parts: Sequence[Ragged], dim: int) -> Segment:
