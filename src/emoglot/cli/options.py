@@ -79,7 +79,10 @@ class ReadingOptions:
         str | None, reading_option("NAMES", "Columns of 0 and 1, one for each label, separated by commas.")
     ] = None
     labels_column: Annotated[
-        str | None, reading_option("NAME", "Column that lists the labels of a row by name. Default: labels.")
+        str | None,
+        reading_option(
+            "NAME", "Column that lists the labels of a row by name. Default: labels, label, emotions or emotion."
+        ),
     ] = None
     language_column: LanguageColumn = None
     encoding: Encoding = None
