@@ -163,7 +163,9 @@ class TrainingOptions:
     ] = None
     cache: Annotated[
         Path | None,
-        setting_option("DIR", "Folder in which token vectors are kept between runs. Default: the user's cache."),
+        setting_option(
+            "DIR", "Folder in which token vectors are kept between runs, at most 20 GB. Default: the user's cache."
+        ),
     ] = None
 
     def recipe(self) -> Recipe:
