@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 import weakref
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -99,12 +100,13 @@ class Client:
 
 
 class AsyncClient:
-    """`Client` for asyncio: the same methods as coroutines."""
+    """`Client` for asyncio: the same methods as coroutines; each event loop has its own connections."""
 
     def __init__(self, url: str, *, token: str | None = None, timeout: float = TIMEOUT, retries: int = RETRIES) -> None:
         """Connect to a service by its address, such as http://127.0.0.1:8000, and its token if it has one."""
         self._conversation = Conversation(url, token, retries)
-        self._http = _import_httpx().AsyncClient(**_options(url, self._conversation, timeout))
+        self._options = _options(url, self._conversation, timeout)
+        self._own = threading.local()  # the event loop of a thread, and its connections
 
     async def labels(self) -> tuple[str, ...]:
         """Return the labels, in the order of the columns of `predict_proba`."""
@@ -140,7 +142,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await (await self._http()).aclose()
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -161,9 +163,25 @@ class AsyncClient:
 
     async def _send(self, request: Request) -> Outcome:
         try:
-            return _reply(await self._http.request(request.method, request.url, content=request.body))
+            http = await self._http()
+            return _reply(await http.request(request.method, request.url, content=request.body))
         except _import_httpx().HTTPError as error:
             return Failure(error)
+
+    async def _http(self) -> httpx2.AsyncClient:
+        """Return the connections of the running event loop: those of another loop, perhaps closed, cannot be used."""
+        loop = asyncio.get_running_loop()
+        if getattr(self._own, "loop", None) is not loop:
+            opened = _opened(self._options)
+            self._own.http = await anext(opened)
+            self._own.loop, self._own.opened = loop, opened
+        return self._own.http  # type: ignore[no-any-return]
+
+
+async def _opened(options: dict[str, Any]) -> AsyncIterator[httpx2.AsyncClient]:
+    """Yield connections that are closed with the event loop: `asyncio.run` closes its generators first."""
+    async with _import_httpx().AsyncClient(**options) as http:
+        yield http
 
 
 def _import_httpx() -> Any:
