@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import emoglot
+from emoglot.errors import MissingExtraError, needs_extra
 
 SOURCE = Path(emoglot.__file__).parent
 
@@ -151,6 +152,15 @@ def test_training_without_its_extra_names_the_extra():
         "except emoglot.MissingExtraError as error:\n    print(error)"
     )
     assert "pip install 'emoglot[train]'" in run(code)
+
+
+def test_a_missing_module_is_named_by_its_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with (
+        pytest.raises(MissingExtraError, match=r"plots needs 'scikit-learn', .*pip install 'emoglot\[tune\]'"),
+        needs_extra("tune", "plots"),
+    ):
+        import sklearn.base  # noqa: F401
 
 
 def test_no_pickle_anywhere():

@@ -15,13 +15,11 @@ from emoglot.batch.watch import Watch
 from emoglot.batch.window import InputColumns, Reject, Window, not_a_text, text_of
 from emoglot.data.columns import check_different
 from emoglot.data.streams import Stream
-from emoglot.errors import DataError, MissingExtraError
+from emoglot.errors import DataError, needs_extra
 
-try:
+with needs_extra("parquet", "scoring Parquet files"):
     import pyarrow as pa
     from pyarrow import parquet
-except ImportError as error:
-    raise MissingExtraError("pyarrow", "parquet", "scoring Parquet files") from error
 
 from emoglot.batch.arrow import to_arrow
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.errors import DataError, MissingExtraError
+from emoglot.errors import DataError, needs_extra
 from emoglot.inference.prediction import Prediction, TokenWeight
 from emoglot.inference.protocol import AsyncPredictor, Predictor, Wanted
 from emoglot.serving.conversation import Conversation, Failure, Outcome, Reply, Request, Steps, T
@@ -186,10 +186,8 @@ async def _opened(options: dict[str, Any]) -> AsyncIterator[httpx2.AsyncClient]:
 
 def _import_httpx() -> Any:
     # httpx2 continues httpx, which has had no release since 2024, and is a dependency of huggingface_hub.
-    try:
+    with needs_extra("client", "a client of the service"):
         import httpx2
-    except ImportError as error:
-        raise MissingExtraError("httpx2", "client", "a client of the service") from error
     return httpx2
 
 

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.errors import MissingExtraError
+from emoglot.errors import needs_extra
 from emoglot.labels import UNKNOWN, Targets
 
-try:
+with needs_extra("train", "calibrating scores"):
     from sklearn.linear_model import LogisticRegression
-except ImportError as missing:
-    raise MissingExtraError("scikit-learn", "train", "calibrating scores") from missing
 
 BINS = 10  # of equal width, as usual for this error
 # A label is calibrated if at least so many texts have it, and as many do not.
