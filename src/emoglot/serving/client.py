@@ -7,7 +7,6 @@ import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -78,9 +77,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _run(self, steps: Steps[T]) -> T:
@@ -147,9 +144,7 @@ class AsyncClient:
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def _run(self, steps: Steps[T]) -> T:
