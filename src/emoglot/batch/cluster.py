@@ -22,9 +22,8 @@ with needs_extra("ray", "scoring on a cluster"):
     import ray
     import ray.data
 
-RAY_TELEMETRY = (
-    "RAY_USAGE_STATS_ENABLED"  # set for clusters that emoglot starts; a running cluster keeps its own setting
-)
+# Set for clusters that emoglot starts; a running cluster keeps its own setting.
+RAY_TELEMETRY = "RAY_USAGE_STATS_ENABLED"
 WRITTEN = (CSV, JSONL, PARQUET)
 SUCCESS = "_SUCCESS"  # the file that marks complete output, named as in Hadoop and Spark
 

@@ -86,9 +86,7 @@ class NamesColumn:
 
 
 def _binary(value: object, column: str) -> int:
-    if value is None or (
-        isinstance(value, float) and math.isnan(value)
-    ):  # pandas writes NaN to Parquet for a missing value
+    if value is None or (isinstance(value, float) and math.isnan(value)):  # pandas writes NaN for a missing value
         return UNKNOWN
     if isinstance(value, (int, float)) and value in (0, 1):
         return int(value)
