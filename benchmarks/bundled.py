@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import emoglot
+from benchmarks.calibration import expected_calibration_error, reliability
 from benchmarks.quality import Scores, read_groups
 from emoglot.data.dataset import concatenate
 from emoglot.data.registry import read
@@ -24,7 +25,6 @@ from emoglot.encoders.registry import BUNDLED_MODEL
 from emoglot.encoders.store import folder_size
 from emoglot.labels import SEMEVAL_LABELS, Targets
 from emoglot.model import Model
-from emoglot.training.calibration import expected_calibration_error, reliability
 
 ONE_TEXT_RUNS = 300
 

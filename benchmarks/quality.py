@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import emoglot
+from benchmarks.calibration import expected_calibration_error
 from emoglot.data.dataset import Dataset, concatenate
 from emoglot.data.parallel import read_parallel
 from emoglot.data.registry import read
@@ -29,7 +30,6 @@ from emoglot.inference.folder import LEAST_PRECISION
 from emoglot.inference.thresholds import apply_thresholds
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
 from emoglot.model import Model
-from emoglot.training.calibration import expected_calibration_error
 from tests.plain_sentences import is_right
 
 TESTS = Path(__file__).parents[1] / "tests"

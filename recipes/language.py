@@ -232,6 +232,11 @@ def fit_temperature(model: Identifier, posts: dict[tuple[str, str], list[str]]) 
     return float(min(np.arange(0.5, 4, 0.05), key=loss))
 
 
+def cooled(model: Identifier, temperature: float) -> Identifier:
+    """Return a model whose logits are divided by `temperature`."""
+    return replace(model, weight=model.weight / np.float32(temperature), bias=model.bias / np.float32(temperature))
+
+
 def with_priors(model: Identifier) -> Identifier:
     """Return a model with higher priors for common languages."""
     priors = np.array([PRIORS.get(name, 1.0) for name in model.classes])
@@ -261,7 +266,7 @@ def build(texts: Texts, out: Path) -> None:
     model = quantise(*train(examples, classes), ngrams, classes)
     temperature = fit_temperature(model, to_posts(texts.measured_posts, HELD_OUT_POSTS, seed=1))
     print(f"temperature {temperature:.2f}")
-    save_identifier(with_priors(model.cooled(temperature)), out)
+    save_identifier(with_priors(cooled(model, temperature)), out)
 
 
 if __name__ == "__main__":

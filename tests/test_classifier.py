@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -72,6 +73,9 @@ def test_one_name_for_each_text_is_a_single_label_task(tmp_path):
     classifier = EmotionClassifier("tiny", config=config, cache=tmp_path).fit(TEXTS, NAMES)
     assert set(classifier.predict(TEXTS)) <= set(NAMES)
     assert list(classifier.predict(TEXTS)) == list(classifier.classes_[classifier.predict_proba(TEXTS).argmax(axis=1)])
+    assert classifier.predict_proba([*TEXTS, ""]).sum(axis=1) == pytest.approx([1] * len(TEXTS) + [0])
+    for name in ("roc_auc_ovr", "neg_log_loss"):  # scikit-learn's own, which need probabilities of one label per text
+        assert np.isfinite(get_scorer(name)(classifier, TEXTS, NAMES))
 
 
 def test_nullable_columns_may_lack_labels():

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import emoglot
+from emoglot.errors import MissingExtraError, needs_extra
 
 SOURCE = Path(emoglot.__file__).parent
 
@@ -35,6 +36,9 @@ LAYERS = [
 ]
 # Everything that only training, exporting or a special file format needs.
 OPTIONAL = ("torch", "transformers", "sklearn", "scipy", "onnx", "onnxscript", "optuna", "pyarrow", "sentencepiece")
+BLOCKED = "; ".join(
+    f"sys.modules[{name!r}] = None" for name in (*OPTIONAL, "httpx2", "fastapi", "pandas", "polars", "ray")
+)
 
 
 def top_name(path: Path) -> str:
@@ -113,12 +117,27 @@ def test_importing_it_imports_next_to_nothing():
 
 
 def test_a_saved_model_predicts_without_any_optional_dependency(model_folder, trained):
-    blocked = "; ".join(f"sys.modules[{name!r}] = None" for name in OPTIONAL)
     code = (
-        f"import sys; {blocked}; import emoglot; "
+        f"import sys; {BLOCKED}; import emoglot; "
         f"print(emoglot.load({str(model_folder)!r}).predict_proba(['so happy']).tolist())"
     )
     assert run(code).strip() == str(trained.predict_proba(["so happy"]).tolist())
+
+
+def test_every_name_can_be_imported_without_any_optional_dependency():
+    code = (
+        f"import sys; {BLOCKED}\n"
+        "from emoglot import *\n"
+        "import emoglot\n"
+        "print(set(emoglot.__all__) <= set(globals()))\n"
+        "for make in (lambda: EmotionClassifier('tiny'), lambda: Client('http://localhost')):\n"
+        "    try:\n        make()\n"
+        "    except MissingExtraError as error:\n        print(error)"
+    )
+    complete, classifier, client = run(code).splitlines()
+    assert complete == "True"
+    assert "pip install 'emoglot[train]'" in classifier
+    assert "pip install 'emoglot[client]'" in client
 
 
 def test_training_without_its_extra_names_the_extra():
@@ -133,6 +152,15 @@ def test_training_without_its_extra_names_the_extra():
         "except emoglot.MissingExtraError as error:\n    print(error)"
     )
     assert "pip install 'emoglot[train]'" in run(code)
+
+
+def test_a_missing_module_is_named_by_its_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with (
+        pytest.raises(MissingExtraError, match=r"plots needs 'scikit-learn', .*pip install 'emoglot\[tune\]'"),
+        needs_extra("tune", "plots"),
+    ):
+        import sklearn.base  # noqa: F401
 
 
 def test_no_pickle_anywhere():

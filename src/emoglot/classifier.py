@@ -23,8 +23,18 @@ from emoglot.model import Model
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
-except ImportError as missing:
-    raise MissingExtraError("scikit-learn", "train", "training") from missing
+except ImportError:  # all public names can be imported without an extra; using one without it is the error
+
+    class ClassifierMixin:  # type: ignore[no-redef]
+        """Stands in for that of scikit-learn."""
+
+    class BaseEstimator:  # type: ignore[no-redef]
+        """Stands in for that of scikit-learn."""
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> BaseEstimator:
+            """Raise MissingExtraError."""
+            raise MissingExtraError("scikit-learn", "train", "training")
+
 
 if TYPE_CHECKING:
     from emoglot.training.loop import Epoch
@@ -111,11 +121,16 @@ class EmotionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return 0 or 1 for every text and label, int8 (texts, labels); in a single-label task, one name per text."""
         model = self._trained()
         chosen = model.choose(model.analyse(texts))
-        return self.classes_[chosen.argmax(axis=1)] if model.state.config.single_label else chosen.astype(np.int8)
+        return self.classes_[chosen.argmax(axis=1)] if model.config.single_label else chosen.astype(np.int8)
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
-        """Return the scores, float32 (texts, labels)."""
-        return self._trained().predict_proba(texts)
+        """Return the scores, float32 (texts, labels); in a single-label task, those of a read text sum to 1."""
+        model = self._trained()
+        scores = model.predict_proba(texts)
+        if not model.config.single_label:
+            return scores
+        sums = scores.sum(axis=1, keepdims=True)
+        return np.asarray(scores / np.where(sums > 0, sums, np.float32(1)))  # a text that is not read keeps zeros
 
     def score(self, texts: Iterable[str], labels: Any) -> float:
         """Return macro-F1, which the thresholds maximise."""

@@ -15,8 +15,12 @@ Every message states the rule, the value it got and how to fix it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 SHOWN_CHARACTERS = 60  # of a value in a message
 LONGEST_REASON = 160  # characters
+PACKAGES = {"sklearn": "scikit-learn", "python_calamine": "python-calamine"}  # modules whose package has another name
 
 
 class EmoglotError(Exception):
@@ -76,6 +80,16 @@ class WorkerError(EmoglotError):
     """A worker process died before its work was done."""
 
     exit_code = 8
+
+
+@contextmanager
+def needs_extra(extra: str, purpose: str) -> Iterator[None]:
+    """Raise MissingExtraError if an import in the block fails."""
+    try:
+        yield
+    except ImportError as error:
+        module = (error.name or extra).partition(".")[0]
+        raise MissingExtraError(PACKAGES.get(module, module), extra, purpose) from error
 
 
 def reason_of(error: BaseException) -> str:

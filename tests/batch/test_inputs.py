@@ -168,6 +168,31 @@ def test_several_files_are_resumed_to_the_same_bytes(number, folder, model_folde
         assert (tmp_path / f"out.csv{suffix}").read_bytes() == (tmp_path / f"whole.csv{suffix}").read_bytes()
 
 
+def test_a_file_that_is_missing_at_its_turn_can_be_restored(folder, model_folder, tmp_path):
+    score([folder], tmp_path / "whole.csv", model_folder)
+
+    def take_away(window, _source):
+        if window.number == 0:
+            (folder / "c.tsv").rename(tmp_path / "away")
+
+    with pytest.raises(
+        DataError, match=r"no file .*c\.tsv.* kept in .*out\.csv\.parts: restore .* --resume, or delete"
+    ):
+        score([folder], tmp_path / "out.csv", model_folder, on_window=take_away)
+    (tmp_path / "away").rename(folder / "c.tsv")
+    score([folder], tmp_path / "out.csv", model_folder, resume=True)
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert not (tmp_path / "out.csv.parts").exists()
+
+
+def test_a_job_that_would_fail_again_leaves_nothing(model_folder, tmp_path):
+    rows = [{"text": f"a {number}"} for number in range(30)]
+    source = write(tmp_path / "in.jsonl", [*rows, {"text": "b", "joy": 1}])
+    with pytest.raises(UsageError, match="already has a column 'joy'"):
+        score([source], tmp_path / "out.jsonl", model_folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
 def test_a_file_that_changes_before_its_turn_gives_no_output(folder, model_folder, tmp_path):
     def touch(window, _source):
         if window.number == 0:

@@ -65,6 +65,36 @@ def test_csv_names_with_every_separator(write):
     assert dataset.targets.tolist() == [[1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 1, 0]]
 
 
+@pytest.mark.parametrize("header", ["label", "emotion", "Emotions", "LABEL"])
+def test_names_column_in_other_words(write, header):
+    dataset = read(write("mine.csv", f"text,id,{header}\na,1,joy\nb,2,fear\n"))
+    assert dataset.labels == ("fear", "joy")
+    assert dataset.targets.tolist() == [[0, 1], [1, 0]]
+    rows = as_jsonl({"text": "a", header: "joy"}, {"text": "b", header: ["fear"]})
+    assert read(write("mine.jsonl", rows)).targets.tolist() == [[0, 1], [1, 0]]
+
+
+def test_the_text_column_has_no_names_of_labels(write):
+    path = write("mine.csv", "emotion,label\nI am glad,joy\n")
+    assert read(path, text_column="emotion").labels == ("joy",)
+
+
+def test_several_columns_of_names_need_a_choice(write):
+    path = write("mine.csv", "text,labels,Emotion,joy\na,calm,glad,1\n")
+    with pytest.raises(DataError, match=r"has 'labels', 'Emotion': choose one with --labels-column"):
+        read(path)
+    assert read(path, labels_column="Emotion").labels == ("glad",)
+    assert read(path, label_columns=["joy"]).targets.tolist() == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("mine.csv", "text,label\na,3\nb,0\n"), ("mine.jsonl", '{"text": "a", "label": 3}\n')]
+)
+def test_numbers_are_not_taken_for_names_of_labels(write, name, content):
+    with pytest.raises(DataError, match=r"column 'label' must contain .*names, .*--label-columns"):
+        read(write(name, content))
+
+
 def test_names_outside_the_allowed_set_are_malformed(write):
     path = write("mine.csv", "text,labels\na,joy\nb,bliss\n")
     with pytest.raises(DataError, match=r"line 3: column 'labels' must contain only joy, fear, got 'bliss'"):
@@ -220,7 +250,7 @@ def test_no_good_row_is_lost_with_a_bad_one(write):
 
 def test_a_label_called_labels_is_no_column_of_names(write):
     path = write("mine.csv", "text,joy,labels\na,1,0\nb,0,1\n")
-    with pytest.raises(DataError, match=r"must contain names, got only 0 and 1: .* --label-columns"):
+    with pytest.raises(DataError, match=r"must contain names, got only numbers: .* --label-columns"):
         read(path)
     assert read(path, label_columns=["joy", "labels"]).labels == ("joy", "labels")
     assert read(path, labels_column="labels").labels == ("0", "1")

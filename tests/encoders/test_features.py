@@ -66,6 +66,11 @@ def segment_folders(root: Path) -> list[Path]:
     return [path.parent for path in root.glob("*/[!.]*/keys.npy")]
 
 
+def age(folder: Path, days: float) -> None:
+    then = time.time() - days * 24 * 3600
+    os.utime(folder, (then, then))
+
+
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """So small that a few sentences make several batches and segments."""
@@ -253,11 +258,41 @@ def test_old_drafts_go_and_young_ones_stay(tmp_path: Path) -> None:
     old, young = folder.parent / ".draft-old", folder.parent / ".draft-young"
     for draft in (old, young):
         shutil.copytree(folder, draft)
-    two_days_ago = time.time() - 2 * 24 * 3600
-    os.utime(old, (two_days_ago, two_days_ago))
+    age(old, 2)
     assert extract(tmp_path) == []
     assert not old.exists()
     assert young.exists()
+
+
+def test_a_cache_that_is_too_large_loses_what_was_not_used_for_the_longest_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        extract(tmp_path, [f"text {number}"], fingerprint=f"encoder{number}")
+    segments = [next(tmp_path.glob(f"encoder{number}-n*/[!.]*")) for number in range(4)]
+    for segment, days in zip(segments, (5, 9, 7, 0.5), strict=True):
+        age(segment, days)
+    each = sum(path.stat().st_size for path in segments[0].iterdir())
+    monkeypatch.setattr(features, "MOST_BYTES", 3 * each)
+    assert extract(tmp_path, ["text 0"], fingerprint="encoder0") == []  # now it is the last that was used
+    assert [segment.exists() for segment in segments] == [True, False, True, True]
+    monkeypatch.setattr(features, "MOST_BYTES", 0)
+    assert extract(tmp_path, ["text 3"], fingerprint="encoder3") == []
+    assert [segment.exists() for segment in segments] == [True, False, False, True]  # those of the last day stay
+    assert extract(tmp_path, ["text 1"], fingerprint="encoder1") == ["text 1"]
+
+
+def test_cleaning_removes_no_file_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    extract(tmp_path)
+    (segment,) = segment_folders(tmp_path)
+    kept = [tmp_path / "mine.npy", tmp_path / "thesis-notes" / "mine.npy", segment / "mine.txt"]
+    for path in kept:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+        age(path.parent, 100)
+    monkeypatch.setattr(features, "MOST_BYTES", 0)
+    assert sorted(extract(tmp_path)) == sorted(set(TEXTS))
+    assert all(path.read_text() == "mine" for path in kept)
 
 
 def test_a_draft_that_vanishes_while_we_look(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -79,6 +81,24 @@ def test_the_asynchronous_client_answers_like_the_other(service, local):
             await emoglot.AsyncClient("http://127.0.0.1:9", retries=0).predict("a")
 
     asyncio.run(ask())
+
+
+def test_the_asynchronous_client_works_in_several_event_loops(service, local):
+    client = emoglot.AsyncClient(service.url)
+    wanted = local.predict(TEXTS[0]).labels
+    for _ in range(3):
+        assert asyncio.run(client.predict(TEXTS[0])).labels == wanted
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(lambda text: asyncio.run(client.predict(text)).labels, TEXTS))
+    assert found == [prediction.labels for prediction in local.predict(TEXTS)]
+
+    async def close_and_ask() -> None:
+        await client.close()
+        await client.predict("a")
+
+    with pytest.raises(RuntimeError, match="closed"):
+        asyncio.run(close_and_ask())
+    gc.collect()  # a connection that was left open would be a ResourceWarning, which is an error here
 
 
 def members(kind: type) -> list[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.calibration import expected_calibration_error, reliability
 from emoglot.encoders.features import FeatureCache
 from emoglot.encoders.registry import load_encoder
 from emoglot.inference.head import sigmoid
 from emoglot.training import calibration
-from emoglot.training.calibration import ENOUGH_ROWS, LEAST_SLOPE, expected_calibration_error, fit_scaling, reliability
+from emoglot.training.calibration import ENOUGH_ROWS, LEAST_SLOPE, fit_scaling
 from emoglot.training.fit import fit_parts
 from emoglot.training.parts import prepare
 from tests.conftest import QUICK, make_dataset

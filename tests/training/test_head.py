@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from emoglot.config import HEAD_KINDS, HeadConfig
 from emoglot.encoders.features import Features, Segment
 from emoglot.errors import ModelError
-from emoglot.inference.head import HeadRuntime, sigmoid
+from emoglot.inference.head import HeadRuntime, logit, sigmoid
 from emoglot.training.head import chunk_mask, make_head, token_mask, turn_around
 from emoglot.training.to_onnx import compile_head
 
@@ -138,6 +138,13 @@ def test_a_text_without_tokens_scores_zero(kind):
     assert (scores[1] == 0).all()
     assert (scores[[0, 2]] > 0).all()
     assert len(runtime.attention(features_of([3, 0]), 1)) == 0
+
+
+def test_logit_is_the_inverse_of_sigmoid_within_its_range():
+    scores = np.array([0, 1e-5, 0.01, 0.5, 0.9, 1])
+    within = np.array([0.01, 0.01, 0.01, 0.5, 0.9, 0.95])
+    assert sigmoid(logit(scores, 0.01, 0.95)).tolist() == pytest.approx(within.tolist())
+    assert logit(scores.astype(np.float32), 0.01, 0.95).dtype == np.float32
 
 
 def test_sigmoid_is_stable():

@@ -16,17 +16,14 @@ from emoglot.batch.frame import score_frame
 from emoglot.batch.scoring import ModelSource
 from emoglot.batch.window import WINDOW_ROWS, InputColumns
 from emoglot.data.formats import CSV, JSONL, PARQUET, TEXT, delimiter_of
-from emoglot.errors import DataError, MissingExtraError, UsageError
+from emoglot.errors import DataError, UsageError, needs_extra
 
-try:
+with needs_extra("ray", "scoring on a cluster"):
     import ray
     import ray.data
-except ImportError as missing:
-    raise MissingExtraError(missing.name or "ray", "ray", "scoring on a cluster") from missing
 
-RAY_TELEMETRY = (
-    "RAY_USAGE_STATS_ENABLED"  # set for clusters that emoglot starts; a running cluster keeps its own setting
-)
+# Set for clusters that emoglot starts; a running cluster keeps its own setting.
+RAY_TELEMETRY = "RAY_USAGE_STATS_ENABLED"
 WRITTEN = (CSV, JSONL, PARQUET)
 SUCCESS = "_SUCCESS"  # the file that marks complete output, named as in Hadoop and Spark
 

@@ -63,7 +63,9 @@ def score_frame(
         return given.assign(**_pandas(added, given.index))  # type: ignore[no-any-return]
     if kind == "polars":
         return given.with_columns(**_polars(added))  # type: ignore[no-any-return]
-    return _append(given, added)  # type: ignore[no-any-return]
+    from emoglot.batch.arrow import with_columns
+
+    return with_columns(given, added.items())  # type: ignore[no-any-return]
 
 
 def _check_text_column(text_column: str, names: Sequence[str]) -> None:
@@ -106,11 +108,3 @@ def _polars(added: dict[AddedColumn, Any]) -> dict[str, Any]:
         else polars.Series(column.name, values, nan_to_null=True)
         for column, values in added.items()
     }
-
-
-def _append(table: Any, added: dict[AddedColumn, Any]) -> Any:
-    from emoglot.batch.arrow import to_arrow
-
-    for column, values in added.items():
-        table = table.append_column(column.name, to_arrow(column, values))
-    return table

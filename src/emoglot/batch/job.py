@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from emoglot.batch.lock import HeldError, Lock
-from emoglot.batch.sink import Sink, UnfitRowsError
+from emoglot.batch.sink import Sink, TakenColumnError, UnfitRowsError
 from emoglot.batch.window import Position, Reject, Window
-from emoglot.errors import UsageError
+from emoglot.errors import DataError, UsageError
 from emoglot.files import draft, write_whole
 from emoglot.schema import build, choice
 
@@ -36,6 +36,7 @@ INPUT = "input"  # the key of the input file in the identity of a job; missing i
 REJECTS_SUFFIX = ".rejects.jsonl"
 # The states of a job: in WRITING, OUT may already exist; in DONE, pieces may already be removed.
 READING, WRITING, DONE = "reading", "writing", "done"
+FINAL = (UnfitRowsError, TakenColumnError)  # the same job would raise them again
 
 _PIECE = re.compile(r"(\d{6,})-(\d+)-([0-9a-f]*)")
 _OURS = re.compile(rf"({_PIECE.pattern}|\d{{6,}}\.rejects)(\.draft)?|{WHOLE}|{REJECTS}|{JOB_FILE}\.draft")
@@ -106,7 +107,8 @@ class Job:
         """Lock the folder of pieces while the block runs; raise UsageError if jobs would be mixed or files lost.
 
         A folder from which no job can be resumed is removed: that of a pipe, or of a job that failed at its first rows
-        or would fail again.
+        or would fail again. Any other is kept, also after an error in the data: a missing or changed file may be
+        restored.
         """
         self._record = replace(self._record, overwrite=overwrite)
         if os.path.lexists(self._folder):
@@ -120,8 +122,13 @@ class Job:
                 yield
             except BaseException as error:
                 is_new = isinstance(error, Exception) and not self.pieces()
-                if INPUT not in self._record.identity or is_new or isinstance(error, UnfitRowsError):
+                if INPUT not in self._record.identity or is_new or isinstance(error, FINAL):
                     self._remove()
+                elif isinstance(error, DataError):
+                    raise DataError(
+                        f"{error}; what was scored before is kept in {self._folder}: restore the input as it was and "
+                        "continue with --resume, or delete the folder"
+                    ) from error
                 raise
 
     @contextmanager

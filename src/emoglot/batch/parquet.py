@@ -15,15 +15,13 @@ from emoglot.batch.watch import Watch
 from emoglot.batch.window import InputColumns, Reject, Window, not_a_text, text_of
 from emoglot.data.columns import check_different
 from emoglot.data.streams import Stream
-from emoglot.errors import DataError, MissingExtraError
+from emoglot.errors import DataError, needs_extra
 
-try:
+with needs_extra("parquet", "scoring Parquet files"):
     import pyarrow as pa
     from pyarrow import parquet
-except ImportError as error:
-    raise MissingExtraError("pyarrow", "parquet", "scoring Parquet files") from error
 
-from emoglot.batch.arrow import to_arrow
+from emoglot.batch.arrow import with_columns
 
 _FOOTER_END = 8  # bytes: the length of the footer and the magic number
 
@@ -180,8 +178,7 @@ class ParquetSink(Sink):
             table = self._table(window) if window.table is None else window.table
             if self._schema is None:
                 self._schema, self._settled = table.schema, list(table.schema.names)
-            for column, values in zip(self._columns, scored.values, strict=True):
-                table = table.append_column(column.name, to_arrow(column, values))
+            table = with_columns(table, zip(self._columns, scored.values, strict=True))
             parquet.write_table(table, buffer, compression="zstd")
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise UnfitRowsError(f"the rows do not fit the columns of Parquet: {error}; write jsonl") from error

@@ -25,6 +25,10 @@ class UnfitRowsError(DataError):
     """Rows that do not fit the columns of the output; the same job would fail again."""
 
 
+class TakenColumnError(UsageError):
+    """A column of the input with the name of a new one; the same job would fail again."""
+
+
 def make_sink(format: Format, added: Sequence[AddedColumn]) -> Sink:
     """Return the sink of a format."""
     if format.kind == PARQUET:
@@ -47,7 +51,9 @@ class Sink:
         """Raise an error if two columns would have the same name."""
         taken = [name for name in self.added if name in columns]
         if taken:
-            raise UsageError(f"the input already has a column {taken[0]!r}: use --prefix emoglot_ for the new columns")
+            raise TakenColumnError(
+                f"the input already has a column {taken[0]!r}: use --prefix emoglot_ for the new columns"
+            )
 
     def settle(self, columns: Sequence[str] | None, schema: Any = None) -> None:
         """Set the columns that the source declares, if any."""

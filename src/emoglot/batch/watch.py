@@ -46,8 +46,8 @@ class Watch:
     def changed(self) -> DataError:
         """Return the error for a file that has changed."""
         return DataError(
-            f"the input must not change while it is scored, {self.name} has changed: no output was written; "
-            "delete OUT.parts, and score it again"
+            f"the input must not change while it is scored, {self.name} has changed: no output was written, score it "
+            "again"
         )
 
     def hash_range(self, digest: hashlib.blake2b, first: int, count: int) -> None:

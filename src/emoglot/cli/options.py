@@ -79,7 +79,10 @@ class ReadingOptions:
         str | None, reading_option("NAMES", "Columns of 0 and 1, one for each label, separated by commas.")
     ] = None
     labels_column: Annotated[
-        str | None, reading_option("NAME", "Column that lists the labels of a row by name. Default: labels.")
+        str | None,
+        reading_option(
+            "NAME", "Column that lists the labels of a row by name. Default: labels, label, emotions or emotion."
+        ),
     ] = None
     language_column: LanguageColumn = None
     encoding: Encoding = None
@@ -160,7 +163,9 @@ class TrainingOptions:
     ] = None
     cache: Annotated[
         Path | None,
-        setting_option("DIR", "Folder in which token vectors are kept between runs. Default: the user's cache."),
+        setting_option(
+            "DIR", "Folder in which token vectors are kept between runs, at most 20 GB. Default: the user's cache."
+        ),
     ] = None
 
     def recipe(self) -> Recipe:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from emoglot.errors import MissingExtraError
+from emoglot.errors import needs_extra
 from emoglot.serving.settings import Settings, variable
 
 
@@ -18,11 +18,9 @@ def serve(**given: Any) -> None:
     A web page is at /. Every option is also an environment variable, such as EMOGLOT_PORT.
     """
     settings = Settings(**given)
-    try:
+    with needs_extra("serve", "the service"):
         import emoglot.serving.app  # noqa: F401 - a missing package is reported here, and not by a worker
         from emoglot.serving.run import run
-    except ImportError as missing:
-        raise MissingExtraError(missing.name or "fastapi", "serve", "the service") from missing
     run(settings)
 
 

@@ -12,7 +12,7 @@ import typer
 from emoglot.cli import options
 from emoglot.cli.inputs import read_training
 from emoglot.cli.output import kept_when_interrupted, note, progress_bars, spinner
-from emoglot.errors import MissingExtraError, UsageError
+from emoglot.errors import UsageError, needs_extra
 
 if TYPE_CHECKING:
     from emoglot.research.tuning.study import Search, TrialNews
@@ -50,12 +50,10 @@ def tune(
 
     Writes best.toml, which `emoglot train --config` reads, a table of all trials, and plots.
     """
-    try:
+    with needs_extra("tune", "searching for settings"):
         from emoglot.research.tuning.space import PAPER
         from emoglot.research.tuning.study import run_study
         from emoglot.research.tuning.summary import BEST, write_summary
-    except ImportError as missing:
-        raise MissingExtraError(missing.name or "optuna", "tune", "searching for settings") from missing
     if show_space:
         typer.echo(PAPER.read_text(encoding="utf-8"), nl=False)
         return

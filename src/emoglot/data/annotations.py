@@ -19,6 +19,7 @@ from emoglot.labels import UNKNOWN, Targets, label_names, to_targets
 
 BINARY_WORDS = {**BINARY, "true": 1, "false": 0, "": UNKNOWN}
 SEPARATOR = re.compile(r"[,;|]")
+NUMBER = re.compile(r"\d+(\.\d*)?")
 
 
 class Annotation(Protocol):
@@ -71,10 +72,10 @@ class NamesColumn:
     def targets(self, cells: Sequence[tuple[str, ...] | None]) -> tuple[tuple[str, ...], Targets]:
         """Return one column per name: the allowed names, by default those that occur."""
         rows = [cell or () for cell in cells]
-        if self.is_guess and {name for row in rows for name in row} <= BINARY.keys() and any(rows):
+        if self.is_guess and any(rows) and all(NUMBER.fullmatch(name) for row in rows for name in row):
             raise DataError(
-                f"column {self.column!r} must contain names, got only 0 and 1: if it is a label, list all labels "
-                "with --label-columns; if 0 and 1 are names, use --labels-column"
+                f"column {self.column!r} must contain names, got only numbers: if it is a label, list all labels "
+                "with --label-columns; if the numbers are names, use --labels-column"
             )
         labels = self.allowed or label_names([*rows, self.known])
         if not labels:
@@ -85,9 +86,7 @@ class NamesColumn:
 
 
 def _binary(value: object, column: str) -> int:
-    if value is None or (
-        isinstance(value, float) and math.isnan(value)
-    ):  # pandas writes NaN to Parquet for a missing value
+    if value is None or (isinstance(value, float) and math.isnan(value)):  # pandas writes NaN for a missing value
         return UNKNOWN
     if isinstance(value, (int, float)) and value in (0, 1):
         return int(value)
@@ -103,7 +102,8 @@ def _names(value: object, column: str) -> list[str]:
     names = _split(value) if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
         raise MalformedLineError(
-            f"column {column!r} must contain label names, as a list or separated by , ; or |, got {shown(value)}"
+            f"column {column!r} must contain label names, as a list or separated by , ; or |, got {shown(value)} "
+            "(if it is a label with 0 and 1, list all labels with --label-columns)"
         )
     for name in names:
         check_text(name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from emoglot.errors import DataError, MissingExtraError, UsageError
+from emoglot.errors import DataError, UsageError, needs_extra
 
 CSV, TSV, JSONL, PARQUET = WRITTEN = ("csv", "tsv", "jsonl", "parquet")
 TEXT = "txt"
@@ -126,8 +126,6 @@ def find_files(names: Iterable[str]) -> list[str]:
 
 
 def _pyarrow() -> Any:
-    try:
+    with needs_extra("parquet", "zstd compression"):
         import pyarrow
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "parquet", "zstd compression") from error
     return pyarrow

@@ -17,7 +17,7 @@ from emoglot.data.columns import TEXT_COLUMNS, check_different, first_of
 from emoglot.data.formats import CSV, JSONL, PARQUET, SPREADSHEETS, TEXT, TSV
 from emoglot.data.lines import MalformedLineError, check_text, decode_line
 from emoglot.data.streams import Reading, Stream
-from emoglot.errors import DataError, MissingExtraError, shown
+from emoglot.errors import DataError, needs_extra, shown
 
 Record: TypeAlias = dict[str, Any]
 Numbered: TypeAlias = tuple[int, Record | MalformedLineError]
@@ -283,11 +283,9 @@ class _Lines:
 
 
 def _parquet_records(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Numbered]]:
-    try:
+    with needs_extra("parquet", "reading Parquet files"):
         import pyarrow as pa
         from pyarrow import parquet
-    except ImportError:
-        raise MissingExtraError("pyarrow", "parquet", "reading Parquet files") from None
 
     def rows() -> Iterator[Numbered]:
         try:

@@ -85,10 +85,8 @@ def _distribute(
     """Assign rows, those of the rarest class first, each to the part that needs the class most."""
     rows = memberships.rows
     parts = [UNASSIGNED] * rows
-    need = (
-        (memberships.counts - wanted).tolist(),
-        wanted.tolist(),
-    )  # how many rows of each class each part still needs
+    # How many rows of each class each part still needs.
+    need = ((memberships.counts - wanted).tolist(), wanted.tolist())
     room = [rows - size, size]
     left = memberships.counts.tolist()
     shuffled = rng.permutation(rows)

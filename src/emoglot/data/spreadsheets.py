@@ -9,7 +9,7 @@ from typing import Any
 
 from emoglot.data.lines import MalformedLineError
 from emoglot.data.streams import Stream, explained
-from emoglot.errors import DataError, MissingExtraError
+from emoglot.errors import DataError, needs_extra
 
 
 def spreadsheet_rows(
@@ -19,10 +19,8 @@ def spreadsheet_rows(
 
     The whole file is read: it has at most a million rows, and its format cannot be streamed.
     """
-    try:
+    with needs_extra("excel", "reading spreadsheets"):
         from python_calamine import CalamineError, SheetTypeEnum, SheetVisibleEnum, load_workbook
-    except ImportError:
-        raise MissingExtraError("python-calamine", "excel", "reading spreadsheets") from None
     with explained(stream.name):
         data = stream.file.read()
     on_bytes(data)

@@ -15,7 +15,8 @@ from emoglot.data.tables import Table
 from emoglot.errors import DataError, shown
 from emoglot.text.language_names import NO_LANGUAGE
 
-LABELS_COLUMN = "labels"
+# The usual names of a column with the names of labels, casefolded.
+NAMES_COLUMNS = ("labels", "label", "emotions", "emotion")
 # Never labels; the column without a name is an index of pandas.
 OTHER_COLUMNS = ("", "text", "id", "language", "lang", "source", "split")
 
@@ -56,10 +57,11 @@ def table_to_dataset(
 def _annotation(table: Table, columns: LabelledColumns, taken: set[str | None]) -> Annotation:
     if columns.names is not None:
         return NamesColumn(_existing(table, columns.names, "labels column"), columns.labels, columns.known)
-    names_column = first_of(table.columns, (LABELS_COLUMN,))
+    if columns.labels is not None and set(columns.labels) <= set(table.columns):
+        return BinaryColumns(columns.labels)
+    names_column = _names_column(table, taken)
     if columns.labels is not None:
-        missing = [name for name in columns.labels if name not in table.columns]
-        if missing and names_column is not None:
+        if names_column is not None:
             return NamesColumn(names_column, columns.labels)
         return BinaryColumns(tuple(_existing(table, name, "label column") for name in columns.labels))
     if names_column is not None:
@@ -68,6 +70,17 @@ def _annotation(table: Table, columns: LabelledColumns, taken: set[str | None]) 
     if not labels:
         raise DataError(f"a table needs at least one label column, {table.path} has only {name_columns(table.columns)}")
     return BinaryColumns(labels)
+
+
+def _names_column(table: Table, taken: set[str | None]) -> str | None:
+    """Return the column with a usual name for names of labels, or None; raise DataError if there are several."""
+    found = [column for column in table.columns if column.casefold() in NAMES_COLUMNS and column not in taken]
+    if len(found) > 1:
+        raise DataError(
+            f"only one column can have the names of the labels, {table.path} has {name_columns(found)}: "
+            "choose one with --labels-column, or list columns of 0 and 1 with --label-columns"
+        )
+    return found[0] if found else None
 
 
 def _is_other(column: str) -> bool:

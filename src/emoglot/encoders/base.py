@@ -39,25 +39,20 @@ class Encoder(Protocol):
     @property
     def name(self) -> str:
         """The name by which a model finds its encoder."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """A hash that changes whenever the vectors of any text could change."""
-        ...
 
     @property
     def dim(self) -> int:
         """The length of a token vector."""
-        ...
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Return the number of tokens of each text, for batching."""
-        ...
 
     def encode(self, texts: Sequence[str]) -> Ragged:
         """Encode one batch; a text may have no tokens."""
-        ...
 
 
 def splits_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -36,7 +36,7 @@ from emoglot.encoders.description import TOKENIZER_FILE, EncoderDescription
 from emoglot.encoders.e5_file import parse
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.store import encoder_folder
-from emoglot.errors import EncoderError, MissingExtraError
+from emoglot.errors import EncoderError, needs_extra
 from emoglot.files import folder_in_the_making
 
 NAME = "e5-small"
@@ -132,11 +132,9 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _check_extra() -> None:
-    try:
+    with needs_extra("e5", f"installing {NAME}"):
         import onnx  # noqa: F401
         import sentencepiece  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(error.name or "onnx", "e5", f"installing {NAME}") from error
 
 
 @contextmanager

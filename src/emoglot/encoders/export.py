@@ -18,7 +18,7 @@ from emoglot.encoders.hub import HubEncoder
 from emoglot.encoders.onnx import check_quantization
 from emoglot.encoders.onnxruntime import import_onnxruntime
 from emoglot.encoders.registry import extended_fingerprints
-from emoglot.errors import EncoderError, MissingExtraError, UsageError
+from emoglot.errors import EncoderError, MissingExtraError, UsageError, needs_extra
 from emoglot.files import folder_in_the_making
 
 # Increase it when the export changes, so that cached vectors are not reused.
@@ -146,10 +146,8 @@ def _is_large(encoder: HubEncoder) -> bool:
 
 def _quantize(source: Path, target: Path) -> None:
     """Quantise weights to int8; activations are quantised at run time, with a scale per text."""
-    try:
+    with needs_extra("export", "quantising an encoder"):
         quantization = import_onnxruntime("onnxruntime.quantization")
-    except ImportError as error:
-        raise MissingExtraError(error.name or "onnx", "export", "quantising an encoder") from error
     quantization.quantize_dynamic(str(source), str(target), weight_type=quantization.QuantType.QInt8)
 
 

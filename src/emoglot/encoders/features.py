@@ -5,7 +5,8 @@ The cache is a folder per encoder and normalisation, holding immutable segments:
     <root>/<encoder fingerprint>-n<normalisation version>/<random name>/{keys,splits,spans,vectors}.npy
 
 A segment is written under a temporary name and renamed when complete, so a crash leaves no incomplete segment. Two
-processes never write the same file; at worst both encode the same text.
+processes never write the same file; at worst both encode the same text. A cache of more than MOST_BYTES loses the
+segments that were not used for the longest time when it is opened, except those that were used in the last day.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ TOKEN_BUDGET = 4096
 # Tokens per segment: the most that a crash can lose, about a minute of XLM-R on a laptop.
 SEGMENT_TOKENS = 65536
 COUNTED_AT_ONCE = 4096  # texts
+MOST_BYTES = 20 * 10**9  # of all encoders: 350,000 tweets of XLM-R-large, or 900,000 of e5-small
 _STALE_SECONDS = 24 * 3600
 _KEY_BYTES = 16
 
@@ -126,6 +128,7 @@ class FeatureCache:
         self._root = root
         self.folder = root / f"{encoder.fingerprint}-n{NORMALISATION_VERSION}"
         self._remove_stale_drafts()
+        self._remove_unused()
 
     def beside(self, encoder: Encoder) -> FeatureCache:
         """Return the cache of another encoder with the same root."""
@@ -137,7 +140,10 @@ class FeatureCache:
         for folder in sorted(self.folder.glob("[!.]*")):
             try:
                 if not wanted.isdisjoint(_split_keys(_read_array(folder, "keys"))):
-                    yield Segment.open(folder)
+                    segment = Segment.open(folder)
+                    with suppress(OSError):  # a cache that is read-only can be used as well
+                        os.utime(folder)  # the time of its last use
+                    yield segment
             except (FileNotFoundError, NotADirectoryError, ValueError):
                 continue
 
@@ -151,6 +157,22 @@ class FeatureCache:
             with suppress(FileNotFoundError):  # it was just completed
                 if time.time() - draft.stat().st_mtime > _STALE_SECONDS:
                     shutil.rmtree(draft, ignore_errors=True)
+
+    def _remove_unused(self) -> None:
+        found = []
+        for folder in self._root.glob(f"*-n*/{'[0-9a-f]' * 32}"):
+            with suppress(OSError):  # another process removes it
+                size = sum(path.stat().st_size for path in folder.glob("*.npy"))
+                found.append((folder.stat().st_mtime, folder, size))
+        total = sum(size for _, _, size in found)
+        for last_use, folder, size in sorted(found):
+            if total <= MOST_BYTES or time.time() - last_use <= _STALE_SECONDS:
+                return
+            with suppress(OSError):  # it is mapped by a process on Windows, read-only, or has a file of the user
+                for name in reversed(_SEGMENT_ARRAYS):  # the vectors first: without them, no other array is lost
+                    (folder / f"{name}.npy").unlink(missing_ok=True)
+                folder.rmdir()
+            total -= size
 
 
 def extract_features(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emoglot.encoders.base import Ragged, splits_of
-from emoglot.errors import EncoderError, MissingExtraError, reason_of
+from emoglot.errors import EncoderError, needs_extra, reason_of
 
 # The limit of XLM-R; a longer text is truncated.
 MAX_TOKENS = 512
@@ -185,11 +185,9 @@ def _spans(offsets: Sequence[Sequence[tuple[int, int]]], kept: Sequence[NDArray[
 
 
 def _import_torch() -> Any:
-    try:
+    with needs_extra("hub", "an encoder from the Hugging Face hub"):
         import torch
         import transformers  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(error.name or "torch", "hub", "an encoder from the Hugging Face hub") from error
     return torch
 
 

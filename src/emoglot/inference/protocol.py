@@ -20,12 +20,10 @@ class Predictor(Protocol):
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels, in the order of the columns of `predict_proba`."""
-        ...
 
     @property
     def thresholds(self) -> dict[str, float]:
         """The score from which each label is predicted; infinity for one that is never predicted."""
-        ...
 
     @overload  # a string is also an iterable of strings
     def predict(  # type: ignore[overload-overlap]
@@ -39,11 +37,9 @@ class Predictor(Protocol):
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """Return the scores, float32 (texts, labels)."""
-        ...
 
     def explain(self, text: str) -> tuple[TokenWeight, ...]:
         """Return every token of a text with its attention weight."""
-        ...
 
 
 class AsyncPredictor(Protocol):
@@ -54,11 +50,9 @@ class AsyncPredictor(Protocol):
 
     async def labels(self) -> tuple[str, ...]:
         """Return the labels, in the order of the columns of `predict_proba`."""
-        ...
 
     async def thresholds(self) -> dict[str, float]:
         """Return the score from which each label is predicted; infinity for one that is never predicted."""
-        ...
 
     @overload
     async def predict(  # type: ignore[overload-overlap]
@@ -72,8 +66,6 @@ class AsyncPredictor(Protocol):
 
     async def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """Return the scores, float32 (texts, labels)."""
-        ...
 
     async def explain(self, text: str) -> tuple[TokenWeight, ...]:
         """Return every token of a text with its attention weight."""
-        ...

@@ -216,19 +216,17 @@ def _shares(table: pl.DataFrame, keys: Sequence[Any], names: Sequence[str]) -> l
     totals = np.zeros(counts.shape[:2], np.int64)
     counts[row, column] = found
     totals[row, column] = table[_TEXTS].to_numpy()
-    return _cells_of(counts, totals, names)
+    shares = zip(names, totals.sum(axis=0).tolist(), _shares_of(counts, totals), strict=True)
+    return [GroupShares(name, texts, own[:-1], own[-1]) for name, texts, own in shares]
 
 
-def _cells_of(counts: NDArray[np.int64], totals: NDArray[np.int64], names: Sequence[str]) -> list[GroupShares]:
-    low, high = share_bounds(counts, totals)
-    summed, texts = counts.sum(axis=0), totals.sum(axis=0)
-    cells = []
-    for index, name in enumerate(names):
-        total = int(texts[index])
-        bounds = zip(summed[index].tolist(), low[index].tolist(), high[index].tolist(), strict=True)
-        shares = tuple(Share(count, total, least, most) for count, least, most in bounds)
-        cells.append(GroupShares(name, total, shares[:-1], shares[-1]))
-    return cells
+def _shares_of(counts: NDArray[np.int64], totals: NDArray[np.int64]) -> list[tuple[Share, ...]]:
+    """Return the shares of each cell, from `counts` (clusters, cells, labels) and `totals` (clusters, cells)."""
+    bounds = [values.tolist() for values in (counts.sum(axis=0), *share_bounds(counts, totals))]
+    return [
+        tuple(Share(count, total, low, high) for count, low, high in zip(*cell, strict=True))
+        for total, *cell in zip(totals.sum(axis=0).tolist(), *bounds, strict=True)
+    ]
 
 
 def _groups(table: pl.DataFrame, groups: Sequence[tuple[str, int]]) -> tuple[GroupShares, ...]:
@@ -254,11 +252,6 @@ def _sentiments(values: pl.DataFrame | None) -> tuple[tuple[str, Share], ...]:
         values = values.with_columns(pl.lit(0, pl.UInt32).alias(CLUSTER))
     wide = values.pivot(on=_KEY, index=CLUSTER, values=_TEXTS).fill_null(0).drop(CLUSTER)
     counts = wide.to_numpy().astype(np.int64)[:, None, :]  # (clusters, 1, sentiments)
-    totals = counts.sum(axis=2)
-    low, high = share_bounds(counts, totals)
-    total = int(totals.sum())
-    found = [
-        (name, Share(int(counts[:, 0, index].sum()), total, float(low[0, index]), float(high[0, index])))
-        for index, name in enumerate(wide.columns)
-    ]
+    (shares,) = _shares_of(counts, counts.sum(axis=2))
+    found = zip(wide.columns, shares, strict=True)
     return tuple(sorted(found, key=lambda pair: (-pair[1].count, pair[0])))

@@ -10,7 +10,7 @@ from emoglot.report.aggregate import Summary
 from emoglot.report.evidence import find_language, verdict
 from emoglot.report.intervals import RESAMPLES
 from emoglot.report.options import Options
-from emoglot.report.parts import Section, definitions, paragraph, table, thousands
+from emoglot.report.parts import Section, definitions, paragraph, table
 from emoglot.report.sections import Report
 from emoglot.report.source import CLUSTERS
 
@@ -51,7 +51,7 @@ def _languages_found(report: Report) -> str:
         rows.append(
             (
                 f"{language.name} ({count.name})" if language else count.name,
-                thousands(count.texts),
+                f"{count.texts:,}",
                 charts.percent(count.texts / total),
                 "–" if language is None or language.macro_f1 is None else f"{100 * language.macro_f1:.0f}",
                 "–" if language is None or language.agreement is None else f"{language.agreement:.2f}",
@@ -84,11 +84,11 @@ def rows(report: Report) -> Section:
     """Return the section on the rows of the file."""
     counts = report.summary.rows
     lines = [
-        ("in the file", thousands(counts.total)),
-        ("without scores, since the text is missing or could not be scored: left out", thousands(counts.unscored)),
-        ("empty, or in letters that the model does not know: left out", thousands(counts.unreadable)),
-        ("counted", thousands(counts.readable)),
-        ("counted, though only the beginning of the text was read", thousands(counts.truncated)),
+        ("in the file", f"{counts.total:,}"),
+        ("without scores, since the text is missing or could not be scored: left out", f"{counts.unscored:,}"),
+        ("empty, or in letters that the model does not know: left out", f"{counts.unreadable:,}"),
+        ("counted", f"{counts.readable:,}"),
+        ("counted, though only the beginning of the text was read", f"{counts.truncated:,}"),
     ]
     values = table("Rows of the file", ("rows", "number"), lines, frozenset({1}))
     return Section("rows", "Rows", "Rows that were left out", values)
@@ -99,7 +99,7 @@ def how_it_was_made(report: Report, made_on: date) -> Section:
     summary = report.summary
     pairs = [
         ("File", report.file.name),
-        ("Rows", thousands(summary.rows.total)),
+        ("Rows", f"{summary.rows.total:,}"),
         ("Dates", f"{summary.timeline.first} to {summary.timeline.last}" if summary.timeline else "not used"),
         ("Model", f"{report.evidence.name}, as named for this report; the file itself does not record it"),
         ("Emotions", ", ".join(summary.labels)),
@@ -127,7 +127,7 @@ def _told_options(options: Options) -> str:
 def _told_intervals(summary: Summary) -> str:
     if summary.clusters > 1:
         return (
-            f"Bootstrap over {thousands(summary.clusters)} clusters, into which the values of --cluster are hashed (at "
+            f"Bootstrap over {summary.clusters:,} clusters, into which the values of --cluster are hashed (at "
             f"most {CLUSTERS:,}): {RESAMPLES:,} resamples, in which the count of a cluster has a Poisson distribution "
             "of mean 1; the interval is the middle 95 % of the shares. Where no text carries an emotion, the upper end "
             "is 3 divided by the number of clusters; texts of a single cluster have an interval from 0 to 100 %."

@@ -22,11 +22,6 @@ class Section:
     content: str
 
 
-def thousands(value: int) -> str:
-    """Return a number with thousands separators."""
-    return f"{value:,}"
-
-
 def paragraph(text: str, name: str = "") -> str:
     """Return a paragraph of plain text, without line breaks before percent signs."""
     attribute = f' class="{name}"' if name else ""

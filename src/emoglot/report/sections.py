@@ -21,7 +21,6 @@ from emoglot.report.parts import (
     paragraph,
     shortened,
     table,
-    thousands,
 )
 from emoglot.report.texts import Example, Texts
 from emoglot.report.words import LEAST_Z, Word, WordCounts, standing_out
@@ -81,7 +80,7 @@ def lead(report: Report) -> str:
     summary, overall = report.summary, report.summary.overall
     top = [f"{label} ({charts.percent(overall.shares[index].value)})" for index, label in report.carried()]
     span = f", {summary.timeline.first} to {summary.timeline.last}" if summary.timeline else ""
-    texts = "1 text" if overall.texts == 1 else f"{thousands(overall.texts)} texts"
+    texts = "1 text" if overall.texts == 1 else f"{overall.texts:,} texts"
     if not top:
         return paragraph(f"{texts}{span}. No emotion was found in any of them.", "lead")
     none = f"{charts.percent(overall.none.value)} carry none of the {len(summary.labels)} emotions."
@@ -96,7 +95,7 @@ def shares(report: Report) -> Section:
     ]
     bars.append(charts.Bar("none of these", overall.none, charts.OTHER))
     content = [
-        paragraph(f"Shares of the {thousands(overall.texts)} texts that could be read. {_WHAT_SHARES_ARE}"),
+        paragraph(f"Shares of the {overall.texts:,} texts that could be read. {_WHAT_SHARES_ARE}"),
         paragraph(_WHAT_INTERVALS_ARE, "note"),
         _never_given(report),
         _bars("Share of texts that carry each emotion", "emotion", bars),
@@ -108,7 +107,7 @@ def _bars(title: str, kind: str, bars: list[charts.Bar]) -> str:
     """Return bars with a table of the same numbers."""
 
     def row(name: str, share: Share) -> tuple[str, ...]:
-        return name, charts.percent(share.value), charts.interval(share), thousands(share.count)
+        return name, charts.percent(share.value), charts.interval(share), f"{share.count:,}"
 
     header = (kind, "share", "95 % interval, %", "texts")
     values = table(title, header, [row(bar.name, bar.share) for bar in bars], frozenset({1, 2, 3}))
@@ -139,9 +138,7 @@ def over_time(report: Report) -> Section | None:
         f"first and the last {timeline.unit} may be incomplete. Times with a zone are in UTC."
     )
     if timeline.outside:
-        told += (
-            f" Left out here: {thousands(timeline.outside)} texts whose time is missing, invalid or far off the others."
-        )
+        told += f" Left out here: {timeline.outside:,} texts whose time is missing, invalid or far off the others."
     values = _cells(
         f"Share of texts by {timeline.unit}", timeline.unit, [cell for cell in timeline.points if cell], report
     )
@@ -158,7 +155,7 @@ def by_group(report: Report) -> Section | None:
         for index, label in report.carried()
     ]
     is_folded = summary.group_values > len(groups)
-    count = f"The {len(groups) - 1} largest of {thousands(summary.group_values)} groups, and all others together."
+    count = f"The {len(groups) - 1} largest of {summary.group_values:,} groups, and all others together."
     told = count if is_folded else f"{len(groups)} groups."
     values = _cells(f"Share of texts by {name}", name, list(groups), report)
     return Section(
@@ -173,7 +170,7 @@ def _cells(title: str, kind: str, cells: list[GroupShares], report: Report) -> s
         header += [f"{label}, %", "95 %"]
     lines = []
     for cell in cells:
-        line = [cell.name, thousands(cell.texts)]
+        line = [cell.name, f"{cell.texts:,}"]
         for index, _ in report.carried():
             line += [f"{100 * cell.shares[index].value:.1f}", charts.interval(cell.shares[index])]
         lines.append(line)
@@ -198,7 +195,7 @@ def words(report: Report) -> Section | None:
     if any(counts.languages):
         told += " Words are compared with others of the same language."
     if counts.missed:
-        told += f" Words in fewer than about {thousands(counts.missed)} texts may be missing."
+        told += f" Words in fewer than about {counts.missed:,} texts may be missing."
     found = [(label, standing_out(counts, index)) for index, label in report.carried()]
     silent = ", ".join(label for label, listed in found if not listed)
     content = [
@@ -218,7 +215,7 @@ def _words(found: Sequence[Word], counts: WordCounts) -> str:
 def _word(word: Word, highest: float, with_language: bool) -> str:
     language = f"{escape(word.language)} " if with_language and word.language else ""
     shown = f"<bdi{language_attribute(word.language)}>{escape(word.word)}</bdi>"
-    count = f'<span class="count">{language}{thousands(word.texts)}</span>'
+    count = f'<span class="count">{language}{word.texts:,}</span>'
     return f'<li style="--weight:{word.z / highest:.2f}">{shown} {count}</li>'
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 import weakref
-from collections.abc import Iterable
-from types import TracebackType
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.errors import DataError, MissingExtraError
+from emoglot.errors import DataError, needs_extra
 from emoglot.inference.prediction import Prediction, TokenWeight
 from emoglot.inference.protocol import AsyncPredictor, Predictor, Wanted
 from emoglot.serving.conversation import Conversation, Failure, Outcome, Reply, Request, Steps, T
@@ -77,9 +77,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _run(self, steps: Steps[T]) -> T:
@@ -99,12 +97,13 @@ class Client:
 
 
 class AsyncClient:
-    """`Client` for asyncio: the same methods as coroutines."""
+    """`Client` for asyncio: the same methods as coroutines; each event loop has its own connections."""
 
     def __init__(self, url: str, *, token: str | None = None, timeout: float = TIMEOUT, retries: int = RETRIES) -> None:
         """Connect to a service by its address, such as http://127.0.0.1:8000, and its token if it has one."""
         self._conversation = Conversation(url, token, retries)
-        self._http = _import_httpx().AsyncClient(**_options(url, self._conversation, timeout))
+        self._options = _options(url, self._conversation, timeout)
+        self._own = threading.local()  # the event loop of a thread, and its connections
 
     async def labels(self) -> tuple[str, ...]:
         """Return the labels, in the order of the columns of `predict_proba`."""
@@ -140,14 +139,12 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await (await self._http()).aclose()
 
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def _run(self, steps: Steps[T]) -> T:
@@ -161,17 +158,31 @@ class AsyncClient:
 
     async def _send(self, request: Request) -> Outcome:
         try:
-            return _reply(await self._http.request(request.method, request.url, content=request.body))
+            http = await self._http()
+            return _reply(await http.request(request.method, request.url, content=request.body))
         except _import_httpx().HTTPError as error:
             return Failure(error)
+
+    async def _http(self) -> httpx2.AsyncClient:
+        """Return the connections of the running event loop: those of another loop, perhaps closed, cannot be used."""
+        loop = asyncio.get_running_loop()
+        if getattr(self._own, "loop", None) is not loop:
+            opened = _opened(self._options)
+            self._own.http = await anext(opened)
+            self._own.loop, self._own.opened = loop, opened
+        return self._own.http  # type: ignore[no-any-return]
+
+
+async def _opened(options: dict[str, Any]) -> AsyncIterator[httpx2.AsyncClient]:
+    """Yield connections that are closed with the event loop: `asyncio.run` closes its generators first."""
+    async with _import_httpx().AsyncClient(**options) as http:
+        yield http
 
 
 def _import_httpx() -> Any:
     # httpx2 continues httpx, which has had no release since 2024, and is a dependency of huggingface_hub.
-    try:
+    with needs_extra("client", "a client of the service"):
         import httpx2
-    except ImportError as error:
-        raise MissingExtraError("httpx2", "client", "a client of the service") from error
     return httpx2
 
 

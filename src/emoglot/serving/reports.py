@@ -35,8 +35,6 @@ def _make(table: bytes, name: str, options: dict[str, Any]) -> str:
         path.write_bytes(table)
         try:
             html, _ = make_report(path, Options(**options), name=name)
-        except UsageError as error:  # its message contains the name of the temporary file
-            raise DataError(str(error).replace(str(path), name)) from error
-        except DataError as error:
+        except (UsageError, DataError) as error:  # whose message contains the name of the temporary file
             raise DataError(str(error).replace(str(path), name)) from error
     return html

@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from pydantic.dataclasses import dataclass
 
 from emoglot.evaluation.evidence import Language
+from emoglot.inference.prediction import Sentiment, TokenWeight
 from emoglot.labels import DYADS, OPPOSITES
 
 LABEL_EXAMPLE = ["joy", "surprise"]
@@ -89,34 +90,20 @@ class PredictRequest(BaseModel):
         return [self.text] if "text" in self.model_fields_set else self.texts
 
 
-class Token(BaseModel):
-    """A token, its weight, and its position in the text, in Unicode code points."""
-
-    token: str
-    weight: float
-    start: int
-    end: int
-
-
-class SentimentResult(BaseModel):
-    """Positive, negative, neutral or mixed, with its probability."""
-
-    name: str = Field(examples=["positive"])
-    score: float
-
-
 class Result(BaseModel):
     """The prediction for a text. Labels are identifiers, which do not depend on the language of the text."""
 
     labels: list[str] = Field(description="The labels whose scores reach their thresholds.", examples=[LABEL_EXAMPLE])
     scores: dict[str, float] = Field(description="By label; with top_k, the highest first.", examples=[SCORES_EXAMPLE])
-    sentiment: SentimentResult | None = Field(
+    sentiment: Sentiment | None = Field(
         description="Null for a text that was not read, and for a model without sentiment."
     )
     language: str | None = Field(description="The code of the language, given or recognised; null if unknown.")
     truncated: bool = Field(description="Only the beginning was read.")
     unreadable: bool = Field(description="The model does not know the script; there are no scores.")
-    tokens: list[Token] | None = Field(default=None, description="With explain.")
+    tokens: list[TokenWeight] | None = Field(
+        default=None, description="With explain; the positions are in Unicode code points."
+    )
     thresholds: dict[str, float | None] | None = Field(
         default=None,
         description="With explain: the score from which each label is given to this text, with respect to its language "

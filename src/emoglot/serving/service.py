@@ -154,8 +154,7 @@ class Service:
         if own is None:
             own = state.thresholds_for(analysis.sure_languages()[0], named=bool(analysis.is_named[0]))
         cuts = [request.threshold.get(name, cut) for name, cut in zip(state.labels, own, strict=True)]
-        is_read = analysis.is_read[:, None]
-        chosen = decide(analysis.scores, np.array(cuts), single_label=state.config.single_label) & is_read
+        chosen = decide(analysis.scores, np.array(cuts), analysis.is_read, single_label=state.config.single_label)
         (prediction,) = analysis.predictions(chosen, state.labels)
         result = asdict(prediction)
         if request.top_k:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -45,10 +45,6 @@ class Identifier:
     vectors: NDArray[np.int8]  # (buckets, dimensions)
     weight: NDArray[np.float32]  # (classes, dimensions)
     bias: NDArray[np.float32]  # (classes,)
-
-    def cooled(self, temperature: float) -> Identifier:
-        """Return a model whose logits are divided by `temperature`."""
-        return replace(self, weight=self.weight / np.float32(temperature), bias=self.bias / np.float32(temperature))
 
     def logits(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return the logits (texts, classes); -inf for classes of other scripts."""
@@ -104,11 +100,6 @@ def identify(texts: Sequence[str]) -> list[Identified]:
     for first in range(0, len(texts), _CHUNK):
         found += model.identify(texts[first : first + _CHUNK])
     return found
-
-
-def identified_languages() -> list[str]:
-    """Return the codes of the languages that can be identified."""
-    return sorted({name.partition(":")[2] for name in load_identifier().classes} - {NO_LANGUAGE})
 
 
 def bucket_of(keys: NDArray[np.uint32], buckets: int) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from emoglot.data.parallel import Parallel
 from emoglot.encoders.features import Progress
 from emoglot.errors import UsageError
 from emoglot.files import draft
-from emoglot.inference.head import sigmoid
+from emoglot.inference.head import logit, sigmoid
 from emoglot.labels import UNKNOWN
 from emoglot.model import Model
 from emoglot.text.language_names import ANY
@@ -25,6 +25,8 @@ SOURCE = "parallel"
 ENGLISH = "en"
 # Texts scored between two writes: an interruption loses some minutes at most.
 CHUNK = 8192
+# Scores are kept in half precision, which rounds more extreme ones to 0 and 1.
+SCORES_BETWEEN = (1e-4, 1 - 1e-3)
 # Added to the strongest emotion of a sentence, so that sentences without any are drawn as well.
 LEAST_STRENGTH = 0.05
 # Translations of a sentence that are scored beside its English; more add little to their mean.
@@ -118,16 +120,10 @@ def vote(
     Means are of logits. A sentence without translations that could be read keeps the scores of its English.
     """
     total = np.zeros_like(english)
-    np.add.at(total, english_of[is_read], _logit(translated[is_read]))
+    np.add.at(total, english_of[is_read], logit(translated[is_read], *SCORES_BETWEEN))
     count = np.bincount(english_of[is_read], minlength=len(english))[:, None]
-    logits = (_logit(english) + total / np.maximum(count, 1)) / 2
+    logits = (logit(english, *SCORES_BETWEEN) + total / np.maximum(count, 1)) / 2
     return np.where(count > 0, sigmoid(logits.astype(np.float32)), english)
-
-
-def _logit(scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    # Scores are kept in half precision, which rounds to 0 and 1.
-    clipped = np.clip(scores, 1e-4, 1 - 1e-3)
-    return np.asarray(np.log(clipped / (1 - clipped)), dtype=np.float32)
 
 
 def _find_voters(

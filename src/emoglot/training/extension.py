@@ -22,11 +22,11 @@ from emoglot.encoders.base import Encoder
 from emoglot.encoders.bert_folder import CONFIG_FILE
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.registry import alphabet_of, load_trainable
-from emoglot.errors import MissingExtraError, TrainingError, UsageError
+from emoglot.errors import TrainingError, UsageError, needs_extra
 from emoglot.text.normalise import normalise_text
 from emoglot.text.patterns import JOINERS, MARKS
 
-try:
+with needs_extra("train", "adding a language"):
     import torch
     from tokenizers import AddedToken
     from torch import Tensor, nn
@@ -38,8 +38,6 @@ try:
     from emoglot.training.checkpoint import Checkpoint, optimiser_tensors, restore_optimiser
     from emoglot.training.finetune import TokenIds
     from emoglot.training.trainer import SCORING_BUDGET, pooled_batches
-except ImportError as missing:
-    raise MissingExtraError(missing.name or "torch", "train", "adding a language") from missing
 
 # Marks are parts of letters, in many scripts the vowels.
 _LETTER = rf"(?:[^\W\d_]|[{MARKS}{JOINERS}])"

@@ -18,7 +18,7 @@ from emoglot.encoders.base import Encoder
 from emoglot.encoders.features import Progress
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.registry import extended_fingerprints
-from emoglot.errors import MissingExtraError, TrainingError
+from emoglot.errors import TrainingError, needs_extra
 from emoglot.evaluation.metrics import evaluate_languages
 from emoglot.files import made_in_scratch
 from emoglot.inference.folder import ModelState
@@ -31,7 +31,7 @@ from emoglot.text.normalise import NORMALISATION_VERSION
 from emoglot.training.calibration import fit_scaling
 from emoglot.training.ngrams import fit_wide, match_spread
 
-try:
+with needs_extra("train", "training"):
     from emoglot.encoders.export import export_encoder
     from emoglot.encoders.hub import HubEncoder
     from emoglot.training.checkpoint import SECONDS, Checkpoint
@@ -41,8 +41,6 @@ try:
     from emoglot.training.parts import Parts
     from emoglot.training.to_onnx import compile_head
     from emoglot.training.trainer import HeadLearner, Learner
-except ImportError as missing:
-    raise MissingExtraError(missing.name or "torch", "train", "training") from missing
 
 Weights = dict[str, NDArray[np.float32]]
 

@@ -73,7 +73,6 @@ class Weighting(Protocol):
 
     def __call__(self, losses: Tensor, counts: Tensor) -> Tensor:
         """Return the weights, given the loss and the weight of each element, both (rows, labels)."""
-        ...
 
 
 class StaticWeighting:

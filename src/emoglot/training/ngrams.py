@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emoglot.config import WideConfig
-from emoglot.errors import MissingExtraError, TrainingError
+from emoglot.errors import TrainingError, needs_extra
 from emoglot.inference.ngrams import Counts, Ngrams, WideChannel, count_ngrams
 from emoglot.labels import UNKNOWN, Targets
 
-try:
+with needs_extra("train", "training the wide channel"):
     from scipy import sparse
     from sklearn.linear_model import LogisticRegression
-except ImportError as missing:
-    raise MissingExtraError("scikit-learn", "train", "training the wide channel") from missing
 
 # An n-gram that occurs in fewer texts is no evidence; three in four occur in one text only.
 LEAST_TEXTS = 2

@@ -20,25 +20,20 @@ class Inputs(Protocol):
 
     def __len__(self) -> int:
         """Return the number of texts."""
-        ...
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         """The number of tokens of every text."""
-        ...
 
     @property
     def rows_with_tokens(self) -> NDArray[np.int64]:
         """The rows that have a token."""
-        ...
 
     def select(self, rows: NDArray[np.int64]) -> Inputs:
         """Return the rows with these indices."""
-        ...
 
     def pad(self, rows: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return a padded batch and the true lengths."""
-        ...
 
 
 @dataclass(frozen=True)

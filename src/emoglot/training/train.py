@@ -16,17 +16,15 @@ from emoglot.encoders.features import FeatureCache, Progress
 from emoglot.encoders.onnx import check_quantization
 from emoglot.encoders.registry import load_encoder, load_trainable
 from emoglot.encoders.store import cache_folder
-from emoglot.errors import MissingExtraError, UsageError
+from emoglot.errors import UsageError, needs_extra
 from emoglot.inference.folder import check_target
 from emoglot.model import Model
 
-try:
+with needs_extra("train", "training"):
     from emoglot.training.checkpoint import SECONDS
     from emoglot.training.fit import fit_parts
     from emoglot.training.loop import Epoch, find_device
     from emoglot.training.parts import prepare
-except ImportError as missing:
-    raise MissingExtraError(missing.name or "torch", "train", "training") from missing
 
 
 def train_model(

@@ -34,19 +34,15 @@ class Learner(Protocol):
 
     def make_network(self, labels: int) -> nn.Module:
         """Return a network that maps padded inputs and true lengths to logits and attention."""
-        ...
 
     def make_optimiser(self, network: nn.Module, biases: Sequence[Tensor]) -> Optimizer:
         """Return an optimiser of the network's parameters and the per-dataset biases."""
-        ...
 
     def rate(self, step: int, steps: int) -> float:
         """Return the factor of the learning rates in a step."""
-        ...
 
     def drop(self, padded: Tensor, is_dropped: Tensor) -> Tensor:
         """Return inputs with tokens dropped where `is_dropped` (batch, tokens)."""
-        ...
 
 
 class HeadLearner:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.errors import MissingExtraError
+from emoglot.errors import needs_extra
 from emoglot.inference.head import sigmoid
 from emoglot.labels import Targets
 
@@ -44,14 +44,12 @@ def _fit_prior(targets: Targets) -> Baseline:
 
 def _fit_linear(method: str, texts: Sequence[str], targets: Targets, seed: int) -> Baseline:
     """Fit one linear model per label: an SVM on words, or logistic regression on words and characters."""
-    try:
+    with needs_extra("train", "training a baseline"):
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
         from sklearn.multiclass import OneVsRestClassifier
         from sklearn.pipeline import FeatureUnion, make_pipeline
         from sklearn.svm import LinearSVC
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", "train", "training a baseline") from error
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"\S+")
     features: Any = words
     estimator: Any = LinearSVC(random_state=seed)
@@ -69,10 +67,8 @@ def _fit_linear(method: str, texts: Sequence[str], targets: Targets, seed: int) 
 
 def _fit_fasttext(texts: Sequence[str], targets: Targets, tuning: tuple[Sequence[str], Targets], seed: int) -> Baseline:
     """Train fastText, one binary classifier per label, with settings searched on the tuning rows."""
-    try:
+    with needs_extra("baselines", "training fastText"):
         import fasttext
-    except ImportError as error:
-        raise MissingExtraError("fasttext", "baselines", "training fastText") from error
     width = targets.shape[1]
     with tempfile.TemporaryDirectory() as folder:
         files = []

@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from emoglot.errors import MissingExtraError
+from emoglot.errors import needs_extra
 from emoglot.research.experiments.corpus import Corpus
 from emoglot.research.experiments.experiment import CHOSEN, Column, Row
 from emoglot.research.experiments.report import Results
 
-try:
+with needs_extra("reproduce", "drawing plots"):
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
-except ImportError as missing:
-    raise MissingExtraError(missing.name or "matplotlib", "reproduce", "drawing plots") from missing
 
 SUFFIXES = (".png", ".svg")
 _PAPER: dict[str, Any] = {"color": "black", "marker": "_", "linestyle": "none", "label": "paper"}

@@ -12,18 +12,16 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from emoglot.errors import MissingExtraError
+from emoglot.errors import needs_extra
 from emoglot.files import write_whole
 from emoglot.research.tuning.study import ENDED, Search, best_config
 
-try:
+with needs_extra("tune", "drawing plots"):
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
     from optuna.visualization import matplotlib as plots
-except ImportError as missing:
-    raise MissingExtraError(missing.name or "matplotlib", "tune", "drawing plots") from missing
 
 BEST, TRIALS = "best.toml", "trials.csv"
 _FEW = 2  # completed trials that the plots need
