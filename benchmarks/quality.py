@@ -26,7 +26,7 @@ from emoglot.data.registry import read
 from emoglot.data.split import stratified_split
 from emoglot.evaluation.language_thresholds import own_weights, steady_thresholds, towards, weights_alike
 from emoglot.evaluation.metrics import evaluate
-from emoglot.inference.folder import LEAST_PRECISION
+from emoglot.inference.folder import LEAST_PRECISION, RECOGNISED_SHARE
 from emoglot.inference.thresholds import apply_thresholds
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
 from emoglot.model import Model
@@ -131,17 +131,14 @@ def measure_own(title: str, groups: Sequence[Group], pooled: Sequence[Group]) ->
 
 
 def measure_means(title: str, groups: Sequence[Group], pooled: Sequence[Group]) -> Iterable[tuple[str, object]]:
-    """Measure the mean macro-F1 of groups with their own thresholds, those for any text, and the mean of both.
-
-    The mean of both is used for texts whose language is recognised.
-    """
+    """Measure the mean macro-F1 of groups with their own thresholds, as recognised languages, and as any text."""
     own, anyhow, recognised = {}, {}, {}
     for group in groups:
         others = [other for other in pooled if other is not group]
         given = given_thresholds(others)
         halves = [(choose(group, chooses, others, given), measured) for chooses, measured in group.halves()]
         own[group.name] = np.mean([group.figures(thresholds, rows)[0] for thresholds, rows in halves])
-        means = [((thresholds + given) / 2, rows) for thresholds, rows in halves]
+        means = [(RECOGNISED_SHARE * thresholds + (1 - RECOGNISED_SHARE) * given, rows) for thresholds, rows in halves]
         recognised[group.name] = np.mean([group.figures(thresholds, rows)[0] for thresholds, rows in means])
         anyhow[group.name] = group.figures(given, np.arange(len(group.targets)))[0]
     yield f"{title}, own thresholds", rounded(np.mean(list(own.values())))

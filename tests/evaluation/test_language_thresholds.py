@@ -24,6 +24,7 @@ from emoglot.evaluation.language_thresholds import (
     steady_thresholds,
     towards,
 )
+from emoglot.inference.folder import RECOGNISED_SHARE
 from emoglot.inference.strictness import STEPS, Strictness
 from emoglot.inference.thresholds import NEVER, choose_thresholds
 from emoglot.labels import UNKNOWN
@@ -236,7 +237,7 @@ def test_thresholds_of_a_recognised_language_are_averaged_with_those_for_any_tex
     found = model.predict([english, spanish, english], [None, None, "any"])
     assert [prediction.language for prediction in found] == ["en", "es", None]
     for prediction, own in zip(found, (EVERYTHING, NOTHING, trained.state.thresholds), strict=True):
-        thresholds = (np.array(own) + trained.state.thresholds) / 2
+        thresholds = RECOGNISED_SHARE * np.array(own) + (1 - RECOGNISED_SHARE) * trained.state.thresholds
         given = [label for label, least in zip(LABELS, thresholds, strict=True) if prediction.scores[label] >= least]
         assert prediction.labels == tuple(given)
     assert [model.predict(english, "en").labels, model.predict(spanish, "es").labels] == [LABELS, ()]
@@ -248,7 +249,8 @@ def test_a_label_that_is_mostly_wrong_needs_a_named_language(trained):
     model = with_thresholds(trained, en=EVERYTHING)
     model = model.with_state(replace(model.state, strictness=Strictness(table, table)))
     usual = trained.state.thresholds
-    np.testing.assert_array_equal(model.state.thresholds_for("en", named=False), np.where(is_joy, usual, usual / 2))
+    expected = np.where(is_joy, usual, (1 - RECOGNISED_SHARE) * usual)
+    np.testing.assert_array_equal(model.state.thresholds_for("en", named=False), expected)
     never = model.with_state(replace(model.state, thresholds=np.where(is_joy, NEVER, usual)))
     english = "I am so happy that you could come to see us today"
     assert "joy" not in never.predict(english).labels
