@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 import emoglot
-from benchmarks.quality import Scores, choose, given_thresholds, read_groups
+from benchmarks.quality import Scores, choose, read_groups
 from emoglot.data.dataset import Dataset
 from emoglot.data.registry import read
 from emoglot.encoders.registry import BUNDLED_MODEL
@@ -47,16 +47,15 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=BUNDLED_MODEL)
     arguments = parser.parse_args()
     scores = Scores(emoglot.load(arguments.model))
-    pooled = read_groups(scores, arguments.data)[-1]
+    _, brighter, _, pooled = read_groups(scores, arguments.data)
+    groups = {group.language: group for group in brighter}
     print("| language | rows | n-grams, cut at 0.5 | this model |\n|---|---|---|---|")
     pairs = []
     for path in sorted(arguments.data.glob("brighter/dev/*.csv")):
         dev, training = read(path), read(path.parent.parent / "train" / path.name)
-        (group,) = scores.read("brighter", [path], None)
-        others = [other for other in pooled if other.name != group.name]
-        anyhow = given_thresholds(others)
-        halves = [group.figures(choose(group, rows, others, anyhow), measured)[0] for rows, measured in group.halves()]
-        ours = float(np.mean(halves)) / 100
+        group = groups[dev.languages[0]]
+        halves, _ = choose(group, pooled)
+        ours = float(np.mean([group.figures(thresholds, rows)[0] for thresholds, rows in halves])) / 100
         theirs = ngram_macro_f1(training, dev.with_labels(training.labels))
         pairs.append((len(training), theirs, ours))
         print(f"| {path.stem} | {len(training)} | {100 * theirs:.1f} | {100 * ours:.1f} |", flush=True)

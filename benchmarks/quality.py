@@ -124,9 +124,8 @@ class Scores:
 def measure_own(title: str, groups: Sequence[Group], pooled: Sequence[Group]) -> Iterable[tuple[str, object]]:
     """Measure each group with its own thresholds."""
     for group in groups:
-        others = [other for other in pooled if other is not group]
-        anyhow = given_thresholds(others)
-        figures = [group.figures(choose(group, rows, others, anyhow), measured) for rows, measured in group.halves()]
+        halves, _ = choose(group, pooled)
+        figures = [group.figures(thresholds, rows) for thresholds, rows in halves]
         yield f"{title} {group.name}", rounded(np.mean(figures, axis=0))
 
 
@@ -134,9 +133,7 @@ def measure_means(title: str, groups: Sequence[Group], pooled: Sequence[Group]) 
     """Measure the mean macro-F1 of groups with their own thresholds, as recognised languages, and as any text."""
     own, anyhow, recognised = {}, {}, {}
     for group in groups:
-        others = [other for other in pooled if other is not group]
-        given = given_thresholds(others)
-        halves = [(choose(group, chooses, others, given), measured) for chooses, measured in group.halves()]
+        halves, given = choose(group, pooled)
         own[group.name] = np.mean([group.figures(thresholds, rows)[0] for thresholds, rows in halves])
         means = [(RECOGNISED_SHARE * thresholds + (1 - RECOGNISED_SHARE) * given, rows) for thresholds, rows in halves]
         recognised[group.name] = np.mean([group.figures(thresholds, rows)[0] for thresholds, rows in means])
@@ -151,13 +148,21 @@ def measure_means(title: str, groups: Sequence[Group], pooled: Sequence[Group]) 
 
 
 def choose(
-    group: Group, rows: NDArray[np.intp], others: Sequence[Group], anyhow: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Choose thresholds on some rows of a group as `emoglot thresholds` does on those of a language."""
-    scores = np.concatenate([group.scores[rows], *(other.scores for other in others)])
-    targets = np.concatenate([group.targets[rows], *(other.targets for other in others)])
-    found = steady_thresholds(scores, targets, own_weights(np.arange(len(scores)) < len(rows)))
-    return towards(found, anyhow, len(rows))
+    group: Group, pooled: Sequence[Group]
+) -> tuple[list[tuple[NDArray[np.float64], NDArray[np.intp]]], NDArray[np.float64]]:
+    """Choose thresholds as `emoglot thresholds` does for a language, on either half of a group.
+
+    Returns them with the rows of the other half, and the thresholds for any text that all other groups choose.
+    """
+    others = [other for other in pooled if other is not group]
+    anyhow = given_thresholds(others)
+    halves = []
+    for rows, measured in group.halves():
+        scores = np.concatenate([group.scores[rows], *(other.scores for other in others)])
+        targets = np.concatenate([group.targets[rows], *(other.targets for other in others)])
+        found = steady_thresholds(scores, targets, own_weights(np.arange(len(scores)) < len(rows)))
+        halves.append((towards(found, anyhow, len(rows)), measured))
+    return halves, anyhow
 
 
 def given_thresholds(groups: Sequence[Group]) -> NDArray[np.float64]:
