@@ -168,6 +168,9 @@ class TeachingConfig(Checked, prefix="teaching."):
     # Languages that the teachers know well: a sentence gets the mean score of its English and of its translations into
     # these, so that peculiarities of English annotators are not passed on.
     voters: list[str] = field(default_factory=list)
+    # Factor by which the logits that translations learn are moved away from the teachers' thresholds: a score close to
+    # its threshold is cut differently in every language.
+    sharpness: float = number(1.0, 1, 100)
     sources: dict[str, float] = field(default_factory=SOURCE_WEIGHTS.copy, metadata=ruled(within(0, 1000)))
 
 

@@ -16,7 +16,7 @@ from emoglot.data.parallel import Parallel
 from emoglot.errors import DataError, UsageError
 from emoglot.labels import UNKNOWN
 from emoglot.model import Model
-from emoglot.training.distill import LEAST_STRENGTH, draw_pairs, make_lessons, mix, vote
+from emoglot.training.distill import LEAST_STRENGTH, draw_pairs, make_lessons, mix, sharpen, vote
 from emoglot.training.fit import _run_key
 from emoglot.training.loss import element_loss
 from emoglot.training.parts import prepare
@@ -120,6 +120,27 @@ def test_votes_count_only_where_there_are_any():
     found = vote(english, translated, np.array([True, True, False]), np.array([0, 0, 2]))
     logit = (np.log(4) + np.log(9)) / 2 / 2  # English has a logit of 0
     np.testing.assert_allclose(found, [[1 / (1 + np.exp(-logit))], [0.5], [0.5]], atol=1e-6)
+
+
+def test_sharper_scores_of_translations_are_further_from_the_thresholds_on_the_same_side(
+    trained: Model, dataset: Dataset, tmp_path: Path
+):
+    def learnt(sharpness: float) -> np.ndarray:
+        config = CONFIG.override({"teaching.pairs": 20, "teaching.sharpness": sharpness})
+        lessons = make_lessons([trained], dataset, pairs(), config, tmp_path)
+        chances = lessons.chances[np.array(lessons.data.sources) == "parallel"].astype(np.float64)
+        return np.log(chances / (1 - chances))
+
+    thresholds = np.array([trained.thresholds[label] for label in trained.labels])
+    cut = np.log(thresholds / (1 - thresholds))
+    np.testing.assert_allclose(learnt(2.0) - cut, 2 * (learnt(1.0) - cut), atol=1e-3)
+
+
+def test_a_score_without_a_threshold_stays_as_it_is():
+    scores = np.array([[0.5, 0.5], [0.2, 0.9]], np.float32)
+    found = sharpen(scores, np.array([0.2, np.nan], np.float32), 2.0)
+    # A score of 0.5 has odds of 1, which is four times those of the threshold; twice that distance is sixteen times.
+    np.testing.assert_allclose(found, [[0.8, 0.5], [0.2, 0.9]], atol=1e-6)
 
 
 def test_labelled_texts_can_be_left_to_their_annotators(trained: Model, tmp_path: Path):

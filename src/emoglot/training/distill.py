@@ -76,14 +76,14 @@ def make_lessons(
     chances[asked_rows] = mix(taught_data, *ask(taught_data.texts), config)
     if parallel is None:
         return Lessons(data, chances)
-    translations, taught = _teach_translations(parallel, ask, labels, config)
+    translations, taught = _teach_translations(parallel, ask, thresholds_of(teachers, labels), labels, config)
     both = concatenate([data, translations])
     assert both.labels == labels
     return Lessons(both, np.concatenate([chances, taught]))
 
 
 def _teach_translations(
-    parallel: Parallel, ask: Ask, labels: tuple[str, ...], config: Config
+    parallel: Parallel, ask: Ask, thresholds: NDArray[np.float32], labels: tuple[str, ...], config: Config
 ) -> tuple[Dataset, NDArray[np.float32]]:
     """Return translations, and some of their English, with the scores that they are to learn."""
     rng = np.random.default_rng(config.training.seed)
@@ -96,7 +96,7 @@ def _teach_translations(
         kept = np.unique(pairs.english_of[drawn])
         pairs, scores, is_read = pairs.select(drawn), scores[kept], is_read[kept]
     voters = _find_voters(training, pairs.english, config.teaching.voters, rng)
-    scores = vote(scores, *ask(voters.texts), voters.english_of)
+    scores = sharpen(vote(scores, *ask(voters.texts), voters.english_of), thresholds, config.teaching.sharpness)
     own = rng.permutation(len(pairs.english))[: config.teaching.english * config.teaching.pairs]
     places = np.concatenate([pairs.english_of, own])
     translations = Dataset(
@@ -124,6 +124,21 @@ def vote(
     count = np.bincount(english_of[is_read], minlength=len(english))[:, None]
     logits = (logit(english, *SCORES_BETWEEN) + total / np.maximum(count, 1)) / 2
     return np.where(count > 0, sigmoid(logits.astype(np.float32)), english)
+
+
+def thresholds_of(teachers: Sequence[Model], labels: Sequence[str]) -> NDArray[np.float32]:
+    """Return the mean threshold of each label; NaN for sentiment, which has none."""
+    found = [dict(zip(teacher.labels, teacher.state.thresholds, strict=True)) for teacher in teachers]
+    return np.mean([[given.get(label, np.nan) for label in labels] for given in found], axis=0, dtype=np.float32)
+
+
+def sharpen(scores: NDArray[np.float32], thresholds: NDArray[np.float32], factor: float) -> NDArray[np.float32]:
+    """Return scores moved away from their thresholds by a factor, in logits; without a threshold they stay."""
+    has_threshold = ~np.isnan(thresholds)
+    cut = logit(thresholds[has_threshold], *SCORES_BETWEEN)
+    moved = scores.copy()
+    moved[:, has_threshold] = sigmoid(cut + factor * (logit(scores[:, has_threshold], *SCORES_BETWEEN) - cut))
+    return moved
 
 
 def _find_voters(
