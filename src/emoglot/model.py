@@ -148,10 +148,7 @@ class Model:
         """
         languages = [language] * len(scores) if language is None or isinstance(language, str) else language
         named = [True] * len(scores) if is_named is None else is_named.tolist()
-        rows = list(zip(languages, named, strict=True))
-        by_language = {pair: self.state.thresholds_for(pair[0], named=pair[1]) for pair in set(rows)}
-        thresholds = np.array([by_language[pair] for pair in rows]).reshape(scores.shape)
-        return decide(scores, thresholds, single_label=self.config.single_label)
+        return decide(scores, self.state.thresholds_of(languages, named), single_label=self.config.single_label)
 
     def explain(self, text: str) -> tuple[TokenWeight, ...]:
         """Return every token of a text that is read, with its attention weight; the weights sum to 1."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -120,6 +120,12 @@ class ModelState:
         if self.strictness is None:
             return mean
         return np.maximum(mean, np.minimum(self.strictness.thresholds(LEAST_PRECISION, None), self.thresholds))
+
+    def thresholds_of(self, languages: Sequence[str | None], named: Sequence[bool]) -> NDArray[np.float64]:
+        """Return the thresholds (texts, labels) for the language of each text, and whether the caller named it."""
+        rows = list(zip(languages, named, strict=True))
+        by_language = {pair: self.thresholds_for(pair[0], named=pair[1]) for pair in set(rows)}
+        return np.array([by_language[pair] for pair in rows]).reshape(len(rows), len(self.labels))
 
     def fingerprint(self) -> str:
         """Return a hash of everything that scores depend on, except the encoder; thresholds do not change scores."""

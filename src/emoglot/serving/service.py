@@ -19,7 +19,7 @@ from emoglot.evaluation.evidence import list_languages
 from emoglot.inference.checks import read_page
 from emoglot.inference.description import CARD_FILE
 from emoglot.inference.folder import listed
-from emoglot.inference.prediction import Analysis
+from emoglot.inference.prediction import Analysis, Prediction
 from emoglot.inference.thresholds import decide
 from emoglot.model import Model, load
 from emoglot.serving.batcher import Batcher, Item
@@ -144,26 +144,33 @@ class Service:
         """Return the result of each text as JSON, so that large requests do not block the event loop."""
         texts = [item.text for item in items]
         analysis = self._model.analyse(texts, [item.question.language for item in items])
-        return [to_json(self._result(analysis.take([row]), item)) for row, item in enumerate(items)]
+        thresholds = self._thresholds(analysis, items)
+        is_single = self._model.config.single_label
+        chosen = decide(analysis.scores, thresholds, analysis.is_read, single_label=is_single)
+        predictions = analysis.predictions(chosen, self.labels)
+        return [to_json(self._result(*row)) for row in zip(predictions, thresholds, items, strict=True)]
 
-    def _result(self, analysis: Analysis, item: Item) -> dict[str, Any]:
+    def _thresholds(self, analysis: Analysis, items: Sequence[Item]) -> NDArray[np.float64]:
+        """Return the thresholds (texts, labels): those of the language, unless the request sets others."""
+        thresholds = self._model.state.thresholds_of(analysis.sure_languages(), analysis.is_named.tolist())
+        for row, item in zip(thresholds, items, strict=True):
+            if item.question.strict is not None:
+                row[:] = item.question.strict
+            for name, threshold in item.question.request.threshold.items():
+                row[self.labels.index(name)] = threshold
+        return thresholds
+
+    def _result(self, prediction: Prediction, thresholds: NDArray[np.float64], item: Item) -> dict[str, Any]:
         """Return the result of one text."""
-        state, question = self._model.state, item.question
-        request: PredictRequest = question.request
-        own = question.strict
-        if own is None:
-            own = state.thresholds_for(analysis.sure_languages()[0], named=bool(analysis.is_named[0]))
-        cuts = [request.threshold.get(name, cut) for name, cut in zip(state.labels, own, strict=True)]
-        chosen = decide(analysis.scores, np.array(cuts), analysis.is_read, single_label=state.config.single_label)
-        (prediction,) = analysis.predictions(chosen, state.labels)
-        result = asdict(prediction)
+        request: PredictRequest = item.question.request
+        result = dict(vars(prediction))
         if request.top_k:
             ranked = sorted(prediction.scores.items(), key=lambda pair: -pair[1])
             others = [name for name, _ in ranked[: request.top_k]]
             result["scores"] = {name: score for name, score in ranked if name in (*others, *prediction.labels)}
         if request.explain:
-            result["tokens"] = [asdict(token) for token in self._model.explain(item.text)]
-            result["thresholds"] = dict(zip(state.labels, listed(np.array(cuts)), strict=True))
+            result["tokens"] = self._model.explain(item.text)
+            result["thresholds"] = dict(zip(self.labels, listed(thresholds), strict=True))
         return result
 
 

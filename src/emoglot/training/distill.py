@@ -129,14 +129,15 @@ def vote(
 def thresholds_of(teachers: Sequence[Model], labels: Sequence[str]) -> NDArray[np.float32]:
     """Return the mean threshold of each label; NaN for sentiment, which has none."""
     found = [dict(zip(teacher.labels, teacher.state.thresholds, strict=True)) for teacher in teachers]
-    return np.mean([[given.get(label, np.nan) for label in labels] for given in found], axis=0, dtype=np.float32)
+    cuts = np.array([[given.get(label, np.nan) for label in labels] for given in found], dtype=np.float32)
+    return np.asarray(cuts.mean(axis=0), dtype=np.float32)
 
 
 def sharpen(scores: NDArray[np.float32], thresholds: NDArray[np.float32], factor: float) -> NDArray[np.float32]:
     """Return scores moved away from their thresholds by a factor, in logits; without a threshold they stay."""
     has_threshold = ~np.isnan(thresholds)
     cut = logit(thresholds[has_threshold], *SCORES_BETWEEN)
-    moved = scores.copy()
+    moved: NDArray[np.float32] = scores.copy()
     moved[:, has_threshold] = sigmoid(cut + factor * (logit(scores[:, has_threshold], *SCORES_BETWEEN) - cut))
     return moved
 
