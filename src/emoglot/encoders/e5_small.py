@@ -36,7 +36,7 @@ from emoglot.encoders.description import TOKENIZER_FILE, EncoderDescription
 from emoglot.encoders.e5_file import parse
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.store import encoder_folder
-from emoglot.errors import EncoderError, needs_extra
+from emoglot.errors import EncoderError, needs_extra, reason_of
 from emoglot.files import folder_in_the_making
 
 NAME = "e5-small"
@@ -238,9 +238,8 @@ def _fetch_file(name: str) -> Path:
     try:
         return Path(hf_hub_download(HUB_NAME, name))
     except Exception as error:  # huggingface_hub and its dependencies raise many types
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:120].rstrip(" .")
         raise EncoderError(
-            f"cannot download {name} of {HUB_NAME} from the Hugging Face hub ({reason}); without --from, "
+            f"cannot download {name} of {HUB_NAME} from the Hugging Face hub ({reason_of(error)}); without --from, "
             f"{NAME} comes from the package index"
         ) from error
     finally:

@@ -144,10 +144,7 @@ class HubEncoder:
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Count tokens, special tokens included."""
-        if not texts:  # transformers fails for an empty batch
-            return np.empty(0, dtype=np.int64)
-        encodings = self._tokenize(texts)
-        return np.array([len(ids) for ids in encodings["input_ids"]], dtype=np.int64)
+        return np.array([len(ids) for ids in self.token_ids(texts, self.max_tokens)], dtype=np.int64)
 
     def encode(self, texts: Sequence[str]) -> Ragged:
         """Encode one padded batch."""
