@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emoglot.config import Config, HeadConfig, parse_setting
+from emoglot.config import SOURCE_WEIGHTS, Config, HeadConfig, parse_setting
 from emoglot.errors import UsageError
 
 
@@ -113,6 +113,13 @@ def test_a_table_inside_of_a_section_is_written_and_read(tmp_path):
     once = Config().override({"training.single_choice.tec_en": 0.25, "training.single_choice.odd name": 0.5})
     assert once == config
     assert parse_setting("training.single_choice={tec_en=0.25}") == ("training.single_choice", {"tec_en": 0.25})
+
+
+def test_one_entry_of_a_table_leaves_its_other_defaults(tmp_path):
+    (tmp_path / "config.toml").write_text("[teaching.sources]\nbible = 0.1\nnews = 2\n", encoding="utf-8")
+    read = Config.from_toml(tmp_path / "config.toml")
+    assert read.teaching.sources == {**SOURCE_WEIGHTS, "bible": 0.1, "news": 2.0}
+    assert read == Config().override({"teaching.sources": {"bible": 0.1, "news": 2}})
 
 
 def test_a_dataset_is_named_with_or_without_its_language():

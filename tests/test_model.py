@@ -88,6 +88,8 @@ def test_a_data_frame_knows_the_names_of_its_labels(library):
 def test_labels_of_a_wrong_shape_are_told():
     with pytest.raises(DataError, match="must have one row per text, got the shape"):
         fit(np.zeros(len(TEXTS)))
+    with pytest.raises(DataError, match=r"the names of its 3 columns: EmotionClassifier\(labels="):
+        fit(np.zeros((len(TEXTS), 3)))
     truths = list(make_dataset(1).targets == 1)
     assert fit(truths, labels=LABELS).labels == LABELS
 

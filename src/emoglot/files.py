@@ -9,7 +9,7 @@ import stat
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,27 +19,29 @@ T = TypeVar("T")
 
 
 @contextmanager
-def draft(target: Path, *, is_folder: bool = False) -> Iterator[Path]:
-    """Yield the path of a draft, which replaces the target if the block succeeds and is removed if it fails.
-
-    The draft of a file does not exist yet; that of a folder is an empty folder. Until then, readers of the target see
-    the old content.
-    """
-    target = target.resolve() if is_folder else target
+def draft(target: Path) -> Iterator[Path]:
+    """Yield the path of a file to write, which replaces the target if the block succeeds and is removed if it fails."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    if is_folder:
-        path = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    else:
-        path = target.with_name(f"{target.name}.draft")  # always the same name, so that a kill leaves at most one
+    path = target.with_name(f"{target.name}.draft")  # always the same name, so that a kill leaves at most one
     try:
         yield path
-        if is_folder:
-            path.chmod(0o755)  # mkdtemp creates a folder that others cannot read
-            _swap_folder(path, target)
-        else:
-            path.replace(target)
+        path.replace(target)
     finally:
-        shutil.rmtree(path, ignore_errors=True) if is_folder else path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def folder_in_the_making(target: Path) -> Iterator[Path]:
+    """Yield an empty folder, which replaces the target if the block succeeds and is removed if it fails."""
+    target = target.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        yield path
+        path.chmod(0o755)  # mkdtemp creates a folder that others cannot read
+        _swap_folder(path, target)
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _swap_folder(path: Path, target: Path) -> None:
@@ -58,11 +60,6 @@ def _swap_folder(path: Path, target: Path) -> None:
         aside.rmdir()
         raise
     shutil.rmtree(aside)
-
-
-def folder_in_the_making(target: Path) -> AbstractContextManager[Path]:
-    """Return the context of a folder's draft."""
-    return draft(target, is_folder=True)
 
 
 def made_in_scratch(make: Callable[[Path], T], owner: Callable[[T], object] = lambda made: made) -> T:

@@ -85,11 +85,16 @@ def build(kind: type[T], values: Any, name: str = "", *, ignore_unknown: bool = 
 def fill(record: T, values: Mapping[str, Any]) -> T:
     """Return a copy of a dataclass with values replaced by those of a table, recursively."""
     _check_names(type(record), values)
-    changes = {}
-    for name, value in values.items():
-        current = getattr(record, name)
-        changes[name] = fill(current, value) if is_dataclass(current) and isinstance(value, Mapping) else value
+    changes = {name: _merged(getattr(record, name), value) for name, value in values.items()}
     return replace(record, **changes)  # type: ignore[type-var]
+
+
+def _merged(current: Any, value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    if is_dataclass(current):
+        return fill(current, value)
+    return {**current, **value} if isinstance(current, Mapping) else value
 
 
 def _check_names(kind: Any, values: Mapping[str, Any], name: str = "") -> str:

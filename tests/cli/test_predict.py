@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -104,8 +105,10 @@ def test_predict_with_the_encoder_elsewhere(run: Run, model_folder: Path) -> Non
 def test_predict_refuses(run: Run, model_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "x").write_text("x", encoding="utf-8")
     check_error(run("predict", "--model", model_folder, "a", "--file", tmp_path / "x"), USAGE, "got both")
-    check_error(run("predict", "--model", model_folder, "--file", tmp_path / "y"), DATA, "cannot read", "No such file")
-    check_error(run("predict", "--model", model_folder, "--file", tmp_path), DATA, "cannot read", "directory")
+    check_error(
+        run("predict", "--model", model_folder, "--file", tmp_path / "y"), DATA, "there is no file", "check the path"
+    )
+    check_error(run("predict", "--model", model_folder, "--file", tmp_path), DATA, "is a directory")
     check_error(run("predict", "--model", tmp_path / "none", "a"), MODEL, "there is no model folder", "emoglot train")
     check_error(run("predict", "--model", tmp_path, "a"), MODEL, "is not an emoglot model")
 
@@ -218,6 +221,7 @@ def test_the_encoding_is_recognised_or_given(encoding: str, run: Run, model_fold
     texts = ["Ich bin so glücklich über dich", "Ça va très bien, señor"]
     lines = "\r\n".join(texts).encode(encoding)
     (tmp_path / "lines.txt").write_bytes(lines)
+    (tmp_path / "lines.txt.gz").write_bytes(gzip.compress(lines))
     options = ("predict", "--model", model_folder, "--json")
     for given, name in (((("--file", tmp_path / "lines.txt"), b""), "lines.txt"), (((), lines), "standard input")):
         arguments, stdin = given
@@ -226,4 +230,5 @@ def test_the_encoding_is_recognised_or_given(encoding: str, run: Run, model_fold
         assert (f"{name}: read as cp1252, guessed" in found.err) == (encoding == "cp1252")
         found = run(*options, *arguments, "--encoding", encoding, stdin=stdin)
         assert ([record["text"] for record in found.records()], found.err) == (texts, "")
+    assert run(*options, "--file", tmp_path / "lines.txt.gz").records() == run(*options, stdin=lines).records()
     check_error(run(*options, "--encoding", "klingon", stdin=lines), USAGE, "an encoding must be a name", "'klingon'")

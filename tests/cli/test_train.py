@@ -120,10 +120,11 @@ def test_an_interruption(table: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:no row that chooses thresholds")
-def test_train_by_a_recipe(run: Run, table: Path, tmp_path: Path) -> None:
+def test_train_by_a_recipe(run: Run, table: Path, held_out: Path, tmp_path: Path) -> None:
+    shutil.copy(held_out, table.parent)
     entries = [
-        '[[data.train]]\npath = "*.tsv"\nwithout_share = 0.25',
-        '[[data.validation]]\npath = "*.tsv"\nonly_share = 0.25',
+        f'[[data.train]]\npath = "{table.name}"\nrows = 48',
+        f'[[data.validation]]\npath = "{held_out.name}"\nrows = 16',
     ]
     recipe = write_recipe(tmp_path / "recipe.toml", *entries, "[head]", "hidden = 4")
     out = tmp_path / "model"

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emoglot.data.corpora.goemotions import GOEMOTIONS_LABELS, GOEMOTIONS_TO_SEMEVAL
@@ -347,7 +347,6 @@ contents = st.binary(max_size=200) | st.lists(shreds, max_size=60).map(lambda pa
 
 
 @given(contents, st.sampled_from([None, *FORMATS]), st.booleans())
-@settings(deadline=None)
 def test_no_content_raises_anything_but_our_errors(content, format_name, skip_bad):
     with TemporaryDirectory() as folder:
         path = Path(folder, "data.csv")

@@ -67,15 +67,6 @@ def test_entries_add_up_each_for_its_purpose(tmp_path, root):
     assert len(listed.read("validation", root)) == 16
 
 
-def test_a_share_left_out_here_is_the_share_taken_there(tmp_path, root):
-    rest = take(tmp_path, root, "without_share = 0.25")
-    share = take(tmp_path, root, "only_share = 0.25")
-    assert len(share) == 16
-    assert not set(rest.texts) & set(share.texts)
-    assert set(rest.texts) | set(share.texts) == set(make_dataset(4).texts)
-    assert take(tmp_path, root, "only_share = 0.25").texts == share.texts
-
-
 def test_a_sample_has_as_many_rows_as_asked_for_and_is_always_the_same(tmp_path, root):
     sample = take(tmp_path, root, "rows = 10")
     assert len(sample) == 10
@@ -118,7 +109,6 @@ def test_no_file_found_is_told_with_the_way_out(tmp_path, root):
         "[[data.train]]\npath = 'x'\nrows = 'many'",
         "[[data.train]]\npath = 'x'\nrows = true",
         "[[data.train]]\npath = 'x'\nwithout_languages = 'de'",
-        "[[data.train]]\npath = 'x'\nwithout_share = 0.1\nonly_share = 0.1",
         "[data]\ntrain = ['x']",
         "[data]\ntrain = [3]",
     ],
@@ -151,12 +141,6 @@ def test_data_for_nothing_is_refused(tmp_path):
 def test_data_that_is_no_list_of_tables_is_refused(tmp_path, lines):
     with pytest.raises(UsageError, match=r"such as \[\[data\.train\]\]"):
         recipe(tmp_path, lines)
-
-
-@pytest.mark.parametrize("share", ["0.0", "1.0", "7.5"])
-def test_a_share_lies_between_none_and_all(tmp_path, root, share):
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        take(tmp_path, root, f"only_share = {share}")
 
 
 def test_rows_can_be_there_several_times(tmp_path, root):

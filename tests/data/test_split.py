@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -22,7 +22,6 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @given(targets_of_any_kind, fractions, seeds, st.booleans())
-@settings(deadline=None)
 def test_parts_are_disjoint_covering_sorted_and_of_the_asked_size(targets, fraction, seed, grouped):
     groups = [("en", "so", "fi")[row % 3] for row in range(len(targets))] if grouped else None
     first, second = stratified_split(targets, fraction, seed, groups)
@@ -36,7 +35,6 @@ def test_parts_are_disjoint_covering_sorted_and_of_the_asked_size(targets, fract
 
 
 @given(targets_of_any_kind, fractions, seeds)
-@settings(deadline=None)
 def test_a_seed_gives_one_split(targets, fraction, seed):
     once, again = (stratified_split(targets, fraction, seed) for _ in range(2))
     assert np.array_equal(once[0], again[0])
@@ -44,7 +42,6 @@ def test_a_seed_gives_one_split(targets, fraction, seed):
 
 
 @given(st.integers(60, 300), st.integers(1, 8), st.floats(0.1, 0.5), seeds)
-@settings(deadline=None)
 def test_labels_and_groups_are_shared_out_in_proportion(rows, labels, fraction, seed):
     rng = np.random.default_rng(seed)
     targets = (rng.random((rows, labels)) < rng.uniform(0.05, 0.5, labels)).astype(np.int8)
@@ -58,7 +55,6 @@ def test_labels_and_groups_are_shared_out_in_proportion(rows, labels, fraction, 
 
 
 @given(st.lists(st.integers(2, 6), min_size=1, max_size=8), seeds)
-@settings(deadline=None)
 def test_a_rare_label_is_in_both_parts(counts, seed):
     labels = np.repeat(np.arange(len(counts)), counts)
     targets = np.zeros((200, len(counts)), dtype=np.int8)

@@ -19,6 +19,7 @@ from emoglot.encoders import e5_small, store
 from emoglot.encoders.e5_file import E5File, parse
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.registry import install_encoder
+from emoglot.text.limit import READ_TOKENS
 from tests.encoded import E5_FILES, E5_TEXTS, by_torch, check_spans, rows
 from tests.hard_texts import COMPOSED, HARD_TEXTS
 
@@ -60,7 +61,7 @@ def test_the_real_encoder(real: OnnxEncoder) -> None:
     together = real.encode(E5_TEXTS)
     assert real.dim == together.vectors.shape[1] == 384
     check_spans(E5_TEXTS, together)
-    assert len(real.encode(["happy day " * 400]).vectors) == e5_small.MAX_TOKENS - 2
+    assert len(real.encode(["happy day " * 400]).vectors) == READ_TOKENS - 2
     for text, vectors in zip(E5_TEXTS, rows(together), strict=True):
         np.testing.assert_allclose(real.encode([text]).vectors, vectors, rtol=0, atol=1e-5)
 

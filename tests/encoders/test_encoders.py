@@ -46,7 +46,7 @@ def test_spans_lead_back_to_the_text(encoder: Encoder) -> None:
     check_spans(TEXTS, encoder.encode(TEXTS))
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["C", "Z"]), max_size=12), min_size=1, max_size=3))
 def test_spans_of_any_text(texts: list[str], encoders: dict[str, Encoder]) -> None:
     spaced = [" ".join(text) if index % 2 else text for index, text in enumerate(texts)]

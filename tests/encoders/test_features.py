@@ -218,7 +218,7 @@ def check_recovery(copy: Path) -> None:
         shutil.rmtree(copy.parent)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(name=st.sampled_from(ARRAYS), data=st.data())
 def test_a_segment_cut_at_any_byte(name: str, data: st.DataObject, whole_cache: Path) -> None:
     (folder,) = segment_folders(whole_cache)
@@ -231,7 +231,7 @@ def test_a_segment_without_a_file(name: str, whole_cache: Path) -> None:
     check_recovery(damaged(whole_cache, name, None))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(name=st.sampled_from(ARRAYS), content=st.binary(max_size=200))
 @example(name="keys", content=b"PK\x03\x04")
 @example(name="keys", content=b"\x80\x04.")

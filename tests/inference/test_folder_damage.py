@@ -41,7 +41,7 @@ def test_a_missing_file(name: str, folder: Path) -> None:
     check_refused(folder, f"it has no {name}" if name == "model.json" else f"is incomplete: {name} is missing")
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(name=st.sampled_from(["weights.safetensors", "head.onnx"]), data=st.data())
 def test_one_altered_byte(
     name: str, data: st.DataObject, model_folder: Path, tmp_path_factory: pytest.TempPathFactory
@@ -54,7 +54,7 @@ def test_one_altered_byte(
     shutil.rmtree(folder)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_one_altered_byte_of_the_description(
     data: st.DataObject, model_folder: Path, tmp_path_factory: pytest.TempPathFactory

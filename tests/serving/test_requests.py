@@ -87,7 +87,7 @@ def test_openapi_is_kept(service):
     # No schema can say which tables are scored; others are refused.
     operations = [operation for operation in operations if operation.path != "/v1/report"]
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60, suppress_health_check=list(HealthCheck))
     @given(st.one_of([operation.as_strategy() for operation in operations]))
     def check(case) -> None:
         # No schema can list all codes and names of languages; others are refused.

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emoglot.encoders.registry import BUNDLED_MODEL
@@ -159,7 +159,6 @@ def test_a_slip_of_the_pen_is_recognised(name, meant):
 
 
 @given(st.text(max_size=20))
-@settings(deadline=None)
 def test_what_is_resolved_once_stays_as_it_is(name):
     try:
         code = resolve_language(name)
@@ -234,7 +233,6 @@ def test_one_string_is_no_list_of_texts():
 
 
 @given(st.lists(st.text(max_size=60), max_size=5))
-@settings(deadline=None)
 def test_any_text_has_a_code_and_a_confidence(texts):
     for one in identify(texts):
         assert one == UNKNOWN_LANGUAGE or LEAST_CONFIDENCE <= one.confidence <= 1

@@ -117,7 +117,7 @@ def test_plain_text_is_left_alone_and_maps_to_itself(text: str) -> None:
             assert result.original_span(start, end) == (start, end)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(texts)
 def test_idempotent_and_encodable(text: str) -> None:
     once = normalise(text).text
@@ -126,7 +126,7 @@ def test_idempotent_and_encodable(text: str) -> None:
     assert normalise_text(text) == once
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(texts)
 def test_output_is_composed_and_evenly_spaced(text: str) -> None:
     once = normalise(text).text
@@ -134,7 +134,7 @@ def test_output_is_composed_and_evenly_spaced(text: str) -> None:
     assert once == " ".join(once.split())
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(texts)
 def test_map_is_monotone_and_within_the_text(text: str) -> None:
     result = normalise(text)
@@ -151,7 +151,7 @@ harmless = st.characters(exclude_categories=["Cs", "Nd"], exclude_characters="&\
 SCRIPTS = "aéßжДაሀابکमिीก็็한ㅏ\u1161看か\u0301\u094d\u200d\u200cـ ! # _ 😀 \ufe0f"
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(st.one_of(st.text(harmless, max_size=60), st.text(st.sampled_from(SCRIPTS), max_size=30)))
 def test_no_letter_or_mark_is_lost(text: str) -> None:
     composed = unicodedata.normalize("NFC", text)

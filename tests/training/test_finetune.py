@@ -24,6 +24,7 @@ from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.registry import load_trainable
 from emoglot.errors import TrainingError
 from emoglot.model import Model
+from emoglot.training import checkpoint as checkpoint_module
 from emoglot.training.finetune import FineTuner, TokenIds, TunedNetwork, read_inputs
 from emoglot.training.fit import fit_parts
 from emoglot.training.part import Part
@@ -131,8 +132,9 @@ KILLED_BATCHES = 13  # of an epoch
 def run_with_checkpoint(xlmr: Path, checkpoint: Path) -> Model:
     """Train with steps of two batches, saved after every step."""
     config = QUICK_TUNING.override({"fine_tune.accumulate": 2, "training.max_epochs": 3})
-    options = {"device": "cpu", "checkpoint": checkpoint, "checkpoint_seconds": 0.0}
-    return train(load_trainable(xlmr), make_dataset(8), config=config, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint_module, "SECONDS", 0.0)
+        return train(load_trainable(xlmr), make_dataset(8), config=config, device="cpu", checkpoint=checkpoint)
 
 
 def test_killed_in_the_middle_of_an_epoch_it_goes_on_to_the_same_weights(xlmr_folder: Path, tmp_path: Path) -> None:

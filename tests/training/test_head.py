@@ -68,7 +68,7 @@ def test_torch_and_onnxruntime_agree(kind, directions, layers):
 
 @pytest.mark.parametrize("kind", HEAD_KINDS)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=6), st.integers(0, 9), st.randoms())
-@settings(max_examples=20, deadline=None)  # the first call is slow
+@settings(max_examples=20)
 def test_padding_and_order_never_change_a_score(kind, lengths, padding, random):
     head, features = make(kind, layers=2), features_of(lengths)
     order = list(range(len(lengths)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import closable_output, console, note_never_given, spinner, warn
-from emoglot.errors import DataError, UsageError
+from emoglot.cli.output import closable_output, console, note_never_given, show_messages, spinner
+from emoglot.errors import UsageError
 
 if TYPE_CHECKING:
     from emoglot.inference.prediction import Prediction, TokenWeight
@@ -67,16 +67,9 @@ def _collect(texts: list[str] | None, file: Path | None, encoding: str | None) -
         raise UsageError("texts come from arguments or from --file, got both: use one of them")
     if texts:
         return [_as_utf8(text) for text in texts]
-    if file:
-        try:
-            data = file.read_bytes()
-        except OSError as error:
-            raise DataError(f"cannot read {file}: {error.strerror}") from error
-    elif sys.stdin.isatty():
+    if not file and sys.stdin.isatty():
         raise UsageError("at least one text is needed, got none: pass texts as arguments, with --file FILE or on stdin")
-    else:
-        data = sys.stdin.buffer.read()
-    lines = _decode(data, str(file or "standard input"), encoding).split("\n")
+    lines = _read(file, encoding).split("\n")
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
@@ -90,18 +83,22 @@ def _as_utf8(text: str) -> str:
         return text
 
 
-def _decode(data: bytes, name: str, encoding: str | None) -> str:
-    """Decode a file in the given encoding, or in the one that `emoglot score` recognises; a guess is announced."""
-    from emoglot.data.encodings import UTF_8, check_encoding, find_encoding, is_utf8
-    from emoglot.data.streams import SAMPLE_BYTES
+def _read(file: Path | None, encoding: str | None) -> str:
+    """Return the content of a file or of standard input, decompressed and decoded as by `emoglot score`."""
+    from emoglot.data.streams import Reading, explained, open_path, open_stream
 
-    found, is_guess = check_encoding(encoding), False
-    if found is None:
-        found, is_guess = (UTF_8, False) if data.startswith(codecs.BOM_UTF8) else find_encoding(data[:SAMPLE_BYTES])
-    if is_guess:
-        warn(f"{name}: read as {found}, guessed from its content; use --encoding if that is wrong")
+    show_messages()
+    reading = Reading(encoding=encoding)
+    with ExitStack() as stack:
+        if file:
+            stream = stack.enter_context(open_path(file, reading))
+        else:
+            stream = open_stream(sys.stdin.buffer, "standard input", reading, stack)
+        stream.announce()
+        with explained(stream.name):
+            data = stream.file.read()
     # An invalid byte in one line must not prevent the other lines from being scored.
-    return data.decode("utf-8-sig" if is_utf8(found) else found, errors="replace")
+    return data.decode("utf-8", errors="replace")
 
 
 def _print_json(model: Model, texts: Sequence[str], predictions: Sequence[Prediction], explain: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -117,7 +117,7 @@ def _without_unused_choices(settings: Config, data: Dataset) -> Config:
     """Return the settings without those for datasets that are left out."""
     unused = settings.training.unused_choices(set(data.sources))
     choices = {name: value for name, value in settings.training.single_choice.items() if name not in unused}
-    return settings.override({"training.single_choice": choices})
+    return replace(settings, training=replace(settings.training, single_choice=choices))
 
 
 def _has_teacher(run: RunOptions, validation: Dataset | None) -> bool:

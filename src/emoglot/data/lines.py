@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from emoglot.data.streams import LONGEST_LINE, Reading, open_path
-from emoglot.errors import DataError
+from emoglot.errors import DataError, shown
 
 Raw = TypeVar("Raw")
 Row = TypeVar("Row")
@@ -27,6 +27,15 @@ class BadLine:
 
     def __str__(self) -> str:
         return f"{self.path}, line {self.line}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user states about a data file; `language` is for rows whose language the file does not state."""
+
+    reading: Reading
+    skip_bad: bool  # drop malformed lines
+    language: str | None
 
 
 class MalformedLineError(Exception):
@@ -90,6 +99,15 @@ def header_of(lines: Iterator[tuple[int, str | MalformedLineError]], path: Path)
     if isinstance(line, MalformedLineError):
         raise DataError(f"the header of {path} is malformed: {line}")
     return line
+
+
+def check_header(
+    lines: Iterator[tuple[int, str | MalformedLineError]], path: Path, columns: Sequence[str], kind: str
+) -> None:
+    """Raise DataError unless the first line of a file of this kind has these columns."""
+    header = header_of(lines, path)
+    if header.split("\t") != list(columns):
+        raise DataError(f"the header of {kind} must be {' '.join(columns)}, got {shown(header)} in {path}")
 
 
 def keep_good(

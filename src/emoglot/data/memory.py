@@ -44,7 +44,7 @@ def names_of(labels: Any) -> tuple[str, ...]:
     width = labels.shape[1] if isinstance(labels, np.ndarray) else len(labels[0])
     if width == len(SEMEVAL_LABELS):
         return SEMEVAL_LABELS
-    raise DataError(f"an array of labels needs the names of its {width} columns: Model(..., labels=[...])")
+    raise DataError(f"an array of labels needs the names of its {width} columns: EmotionClassifier(labels=[…])")
 
 
 def to_dataset(texts: Iterable[str], labels: Any, names: tuple[str, ...]) -> Dataset:

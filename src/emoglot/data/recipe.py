@@ -13,14 +13,13 @@ import numpy as np
 from emoglot.config import read_toml
 from emoglot.data.dataset import Dataset, concatenate
 from emoglot.data.registry import read
-from emoglot.data.split import stratified_split
 from emoglot.errors import DataError, UsageError, shown
 from emoglot.schema import Checked, build, number
 
 DATA = "data"
 PURPOSES = ("train", "validation", "thresholds", "parallel")
 LEARNT = ("train", "parallel")  # the others choose thresholds or measure
-_SEED = 0  # of splits and samples: the same rows for every recipe
+_SEED = 0  # of samples: the same rows for every recipe
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,6 @@ class Ingredient(Checked):
     rows: int | None = number(None, 1)  # size of a random sample
     rows_each: int | None = number(None, 1)  # largest size of a random sample per dataset and language
     repeats: int = number(1, 1)  # how often each row is repeated, to increase the weight of small datasets
-    without_share: float | None = None  # leave this share out, the same rows in every recipe …
-    only_share: float | None = None  # … or use only that share
     without_languages: tuple[str, ...] = ()
     without_files: tuple[str, ...] = ()  # patterns of file names to exclude
     only_files: tuple[str, ...] = ()  # patterns of file names, one of which must match
@@ -45,8 +42,6 @@ class Ingredient(Checked):
         super().__post_init__()
         if not self.path or Path(self.path).is_absolute():
             raise UsageError(f"path must be inside the data folder, got {self.path!r}")
-        if self.without_share is not None and self.only_share is not None:
-            raise UsageError("without_share and only_share exclude each other, got both: remove one")
 
     def files(self, root: Path) -> list[Path]:
         """Return the files, sorted by name."""
@@ -58,10 +53,6 @@ class Ingredient(Checked):
         if self.without_texts_of is not None:
             foreign = {text for path in _found(root, self.without_texts_of) for text in read(path).texts}
             data = data.select([row for row, text in enumerate(data.texts) if text not in foreign])
-        share = self.without_share if self.only_share is None else self.only_share
-        if share is not None:
-            kept, left_out = stratified_split(data.targets, share, _SEED, groups=data.languages)
-            data = data.select(kept if self.only_share is None else left_out)
         if self.without_languages:
             data = data.select([row for row, name in enumerate(data.languages) if name not in self.without_languages])
         if self.rows_each is not None:

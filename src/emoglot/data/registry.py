@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from emoglot.data.corpora import brighter, collection, goemotions, polarity, semeval, xed
 from emoglot.data.dataset import Dataset
 from emoglot.data.formats import SPREADSHEETS, WRITTEN
+from emoglot.data.lines import Given
 from emoglot.data.recognise import recognise_format
 from emoglot.data.streams import Reading
 from emoglot.data.tables import read_table
@@ -19,17 +19,8 @@ from emoglot.data.tabular import LabelledColumns, table_to_dataset
 from emoglot.errors import DataError, UsageError
 from emoglot.labels import check_names
 
-
-class CorpusReader(Protocol):
-    """A reader of a format whose columns are fixed."""
-
-    def __call__(
-        self, path: Path, *, skip_bad: bool = False, language: str | None = None, reading: Reading | None = None
-    ) -> Dataset:
-        """Read the file."""
-
-
-CORPORA: Mapping[str, CorpusReader] = {
+# The readers of formats whose columns are fixed.
+CORPORA: Mapping[str, Callable[[Path, Given], Dataset]] = {
     "semeval": semeval.read_semeval,
     "brighter": brighter.read_brighter,
     "xed": xed.read_xed,
@@ -69,6 +60,7 @@ def read(
     columns = LabelledColumns(text_column, labels, labels_column, language_column)
     has_columns = columns != LabelledColumns()
     reading = Reading(encoding=encoding, delimiter=delimiter)
+    given = Given(reading, skip_bad, language)
     name = format or recognise_format(file, reading, tables_only=has_columns)
     if name is None:
         raise DataError(
@@ -76,13 +68,12 @@ def read(
         )
     if name in TABLES:
         columns = replace(columns, known=tuple(known_labels))
-        table = read_table(file, replace(reading, kind=name))
-        return table_to_dataset(table, columns, skip_bad=skip_bad, language=language)
+        return table_to_dataset(read_table(file, replace(reading, kind=name)), columns, given)
     if name not in CORPORA:
         raise UsageError(f"format must be one of {', '.join(FORMATS)}, got {name!r}")
     if has_columns:
         raise UsageError(f"column names are for the formats {', '.join(TABLES)}, the columns of {name!r} are fixed")
-    return CORPORA[name](file, skip_bad=skip_bad, language=language, reading=reading)
+    return CORPORA[name](file, given)
 
 
 def _checked_labels(label_columns: Sequence[str] | None) -> tuple[str, ...] | None:

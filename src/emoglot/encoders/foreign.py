@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from emoglot.errors import EmoglotError
+from emoglot.errors import EmoglotError, reason_of
 
-_LONGEST_REASON = 200  # characters of another library's message
 _PANIC = "PanicException"  # of Rust code; a BaseException that no module exports
 
 
@@ -22,5 +21,4 @@ def foreign_errors(path: Path | str, kind: type[EmoglotError], problem: str, way
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != _PANIC:
             raise  # KeyboardInterrupt and SystemExit
-        reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
-        raise kind(f"{path} {problem}: {reason}; {way_out}") from error
+        raise kind(f"{path} {problem}: {reason_of(error)}; {way_out}") from error

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from emoglot.encoders.base import Ragged, splits_of
 from emoglot.errors import EncoderError, needs_extra, reason_of
+from emoglot.text.limit import READ_TOKENS
 
-# The limit of XLM-R; a longer text is truncated.
-MAX_TOKENS = 512
 _HUB_SECONDS = 10.0  # timeout of a query to the hub
 # XLM-R numbers positions from 2: a table of 514 is for 512 tokens.
 _FIRST_POSITION = 2
@@ -73,10 +72,10 @@ class HubEncoder:
         self._device = self._torch.device("cuda" if self._torch.cuda.is_available() else "cpu")
         # Some checkpoints are in half precision, which is slow or unsupported on a CPU.
         self.model.to(self._device).float().eval()
-        positions = int(getattr(self.model.config, "max_position_embeddings", MAX_TOKENS + _FIRST_POSITION))
+        positions = int(getattr(self.model.config, "max_position_embeddings", READ_TOKENS + _FIRST_POSITION))
         if positions <= 0:  # the network has no limit
-            positions = MAX_TOKENS + _FIRST_POSITION
-        self.max_tokens = min(MAX_TOKENS, int(self.tokenizer.model_max_length), positions - _FIRST_POSITION)
+            positions = READ_TOKENS + _FIRST_POSITION
+        self.max_tokens = min(READ_TOKENS, int(self.tokenizer.model_max_length), positions - _FIRST_POSITION)
 
     @property
     def _torch(self) -> Any:
@@ -144,10 +143,7 @@ class HubEncoder:
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Count tokens, special tokens included."""
-        if not texts:  # transformers fails for an empty batch
-            return np.empty(0, dtype=np.int64)
-        encodings = self._tokenize(texts)
-        return np.array([len(ids) for ids in encodings["input_ids"]], dtype=np.int64)
+        return np.array([len(ids) for ids in self.token_ids(texts, self.max_tokens)], dtype=np.int64)
 
     def encode(self, texts: Sequence[str]) -> Ragged:
         """Encode one padded batch."""

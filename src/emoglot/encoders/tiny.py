@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emoglot.encoders.base import Ragged, splits_of
+from emoglot.text.limit import READ_TOKENS
 
 _TOKEN = re.compile(r"\S+")
-# Limits of texts and words, like those of real encoders.
-_MAX_TOKENS = 512
-_MAX_LETTERS = 64
+_MAX_LETTERS = 64  # of a word that are read
 
 
 class TinyEncoder:
@@ -42,7 +41,7 @@ class TinyEncoder:
 
 
 def _words(text: str) -> list[re.Match[str]]:
-    return list(islice(_TOKEN.finditer(text), _MAX_TOKENS))
+    return list(islice(_TOKEN.finditer(text), READ_TOKENS))
 
 
 @lru_cache(maxsize=65536)

@@ -160,8 +160,7 @@ def _unreadable(path: Path, column: str, told: str) -> str:
 
 def _in_form(path: Path, column: str, sample: pl.Series, form: str) -> pl.Expr:
     """Parse texts in a format that the user gave; raise UsageError if it does not fit most of them."""
-    read = pl.col(column).cast(pl.String).str.strip_chars().str.to_datetime(form, strict=False, time_unit="us")
-    read = read.dt.replace_time_zone(None) if "%z" in form else read
+    read = _parsed(pl.col(column).cast(pl.String).str.strip_chars(), form)
     try:
         told = _failures(sample, read) if _share(sample, read.is_not_null()) < _ENOUGH else None
     except pl.exceptions.PolarsError as error:
@@ -199,6 +198,9 @@ def _from_number(values: pl.Expr) -> pl.Expr:
 
 def _from_text(values: pl.Expr, form: str) -> pl.Expr:
     text = values.str.strip_chars().str.replace(r"^(\d{4}-\d{2}-\d{2})T", "$1 ").str.replace(r"Z$", "+0000")
-    text = text.str.replace(r"^(\d{4})-(\d{2})$", "$1-$2-01")
+    return _parsed(text.str.replace(r"^(\d{4})-(\d{2})$", "$1-$2-01"), form)
+
+
+def _parsed(text: pl.Expr, form: str) -> pl.Expr:
     read = text.str.to_datetime(form, strict=False, time_unit="us")
     return read.dt.replace_time_zone(None) if "%z" in form else read

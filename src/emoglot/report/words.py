@@ -14,12 +14,11 @@ SHOWN_WORDS = 15
 
 @dataclass(frozen=True)
 class Word:
-    """A word that stands out: its number of texts with the label, of all texts, and its z-score."""
+    """A word that stands out: its number of texts with the label, and its z-score."""
 
     word: str
     language: str | None
     texts: int
-    of: int
     z: float
 
 
@@ -53,13 +52,12 @@ def log_odds(
     return np.where(np.isfinite(z), z, 0.0)
 
 
-def standing_out(counts: WordCounts, label: int, shown: int = SHOWN_WORDS) -> tuple[Word, ...]:
+def standing_out(counts: WordCounts, label: int) -> tuple[Word, ...]:
     """Return the words that stand out in texts with a label, in descending order of z."""
     carried, all_carried = counts.carried[:, label], counts.language_carried[:, label]
     z = log_odds(carried, counts.texts - carried, all_carried, counts.language_texts - all_carried)
     z[(carried < LEAST_TEXTS) | (z < LEAST_Z)] = 0.0
     order = sorted(np.flatnonzero(z).tolist(), key=lambda row: (-z[row], counts.words[row]))
     return tuple(
-        Word(counts.words[row], counts.languages[row], int(carried[row]), int(counts.texts[row]), float(z[row]))
-        for row in order[:shown]
+        Word(counts.words[row], counts.languages[row], int(carried[row]), float(z[row])) for row in order[:SHOWN_WORDS]
     )

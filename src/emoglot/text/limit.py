@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-# Encoders read the first 512 tokens of a text. A token of ordinary writing has one to six characters, so nothing that
-# would be read is lost, unless a text consists of addresses, spaces or repeated signs, which normalising shortens.
-READ_TOKENS = 512
+READ_TOKENS = 512  # the most that an encoder reads of a text: the limit of XLM-R
+# A token of ordinary writing has one to six characters, so nothing that would be read is lost, unless a text consists
+# of addresses, spaces or repeated signs, which normalising shortens.
 CHARACTERS_PER_TOKEN = 20
 READ_CHARACTERS = READ_TOKENS * CHARACTERS_PER_TOKEN
 

@@ -50,17 +50,17 @@ def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 class Checkpoint:
     """The last saved state of a run, which `key` identifies.
 
-    It is saved after every epoch, and within long ones every `seconds`.
+    It is saved after every epoch, and within long ones every `SECONDS`.
     """
 
-    def __init__(self, path: Path, key: Any, seconds: float = SECONDS) -> None:
-        self._path, self._seconds = path, seconds
+    def __init__(self, path: Path, key: Any) -> None:
+        self._path = path
         self._key = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
         self._written = time.monotonic()
 
     def is_due(self) -> bool:
-        """Return whether the last save is at least `seconds` ago."""
-        return time.monotonic() - self._written >= self._seconds
+        """Return whether the last save is at least `SECONDS` ago."""
+        return time.monotonic() - self._written >= SECONDS
 
     def write(self, tensors: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
         """Replace the file atomically."""

@@ -34,7 +34,7 @@ from emoglot.training.ngrams import fit_wide, match_spread
 with needs_extra("train", "training"):
     from emoglot.encoders.export import export_encoder
     from emoglot.encoders.hub import HubEncoder
-    from emoglot.training.checkpoint import SECONDS, Checkpoint
+    from emoglot.training.checkpoint import Checkpoint
     from emoglot.training.finetune import FineTuner
     from emoglot.training.loop import Epoch, Trained, train
     from emoglot.training.part import Part
@@ -63,14 +63,13 @@ def fit_parts(
     *,
     quantize: str = "none",
     device: str = "auto",
-    checkpoint_seconds: float = SECONDS,
     on_step: Progress = lambda done, total: None,
 ) -> Fitted:
     """Train a model on prepared parts, starting from random weights or from those of another model."""
     if start is not None:
         _check_start(start, parts, encoder, config)
     key = [*_run_key(parts, encoder, config), hashlib.sha256(start.graph).hexdigest() if start else None]
-    checkpoint = Checkpoint(checkpoint_file, key, checkpoint_seconds) if checkpoint_file else None
+    checkpoint = Checkpoint(checkpoint_file, key) if checkpoint_file else None
     learner = _make_learner(encoder, config)
     prefix = "head." if config.fine_tune.enabled else ""
     trained = train(

@@ -21,7 +21,6 @@ from emoglot.inference.folder import check_target
 from emoglot.model import Model
 
 with needs_extra("train", "training"):
-    from emoglot.training.checkpoint import SECONDS
     from emoglot.training.fit import fit_parts
     from emoglot.training.loop import Epoch, find_device
     from emoglot.training.parts import prepare
@@ -40,7 +39,6 @@ def train_model(
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     on_step: Progress = lambda done, total: None,
     checkpoint: Path | None = None,
-    checkpoint_seconds: float = SECONDS,
     start: Model | None = None,
     chances: NDArray[np.float32] | None = None,
 ) -> Model:
@@ -70,7 +68,6 @@ def train_model(
         start.state if start else None,
         quantize=quantize,
         device=device,
-        checkpoint_seconds=checkpoint_seconds,
         on_step=on_step,
     )
     return Model(fitted.state, fitted.encoder)

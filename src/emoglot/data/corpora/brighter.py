@@ -11,9 +11,8 @@ from emoglot.data.cells import binary_cells, text_cell
 from emoglot.data.columns import label_columns
 from emoglot.data.dataset import Dataset
 from emoglot.data.formats import CSV
-from emoglot.data.lines import keep_good
+from emoglot.data.lines import Given, keep_good
 from emoglot.data.records import Record
-from emoglot.data.streams import Reading
 from emoglot.data.tables import read_table
 from emoglot.text.language_names import NO_LANGUAGE
 
@@ -57,20 +56,18 @@ LANGUAGES = {
 }
 
 
-def read_brighter(
-    path: Path, *, skip_bad: bool = False, language: str | None = None, reading: Reading | None = None
-) -> Dataset:
-    """Read a BRIGHTER file; `language` is for rows whose language neither the id nor the file name states."""
-    table = read_table(path, replace(reading or Reading(), kind=CSV, delimiter=","))
+def read_brighter(path: Path, given: Given) -> Dataset:
+    """Read a BRIGHTER file; the id of a row or the name of the file states the language."""
+    table = read_table(path, replace(given.reading, kind=CSV, delimiter=","))
     labels = label_columns(table.columns, HEADER_START, LABELS, f"the BRIGHTER file {path}")
-    otherwise = LANGUAGES.get(path.stem, language or NO_LANGUAGE)
+    otherwise = LANGUAGES.get(path.stem, given.language or NO_LANGUAGE)
 
     def parse(record: Record) -> tuple[str, tuple[int, ...], str]:
         identifier, text, *cells = record.values()
         code = LANGUAGES.get(identifier.partition("_")[0], otherwise)
         return text_cell(text, "text"), binary_cells(cells, labels), code
 
-    rows, bad_lines = keep_good(path, table.records, parse, skip_bad=skip_bad)
+    rows, bad_lines = keep_good(path, table.records, parse, skip_bad=given.skip_bad)
     texts, targets, languages = zip(*rows, strict=True)
     # Every language has its own annotators, and therefore its own bias.
     sources = tuple(f"{SOURCE}-{language}" for language in languages)

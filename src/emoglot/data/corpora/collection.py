@@ -6,8 +6,7 @@ from pathlib import Path
 
 from emoglot.data.cells import check_count, text_cell
 from emoglot.data.dataset import Dataset
-from emoglot.data.lines import MalformedLineError, header_of, keep_good, numbered_lines
-from emoglot.data.streams import Reading
+from emoglot.data.lines import Given, MalformedLineError, check_header, keep_good, numbered_lines
 from emoglot.errors import DataError, shown
 from emoglot.labels import check_names, to_targets
 from emoglot.text.language_names import NO_LANGUAGE
@@ -19,21 +18,15 @@ SEPARATOR = "|"
 SPLITS = ("train", "dev", "test")
 
 
-def read_collection(
-    path: Path, *, split: str, skip_bad: bool = False, language: str | None = None, reading: Reading | None = None
-) -> Dataset:
-    """Read one split of a file, plain or gzip; `language` is for rows without one.
+def read_collection(path: Path, given: Given, *, split: str) -> Dataset:
+    """Read one split of a file, plain or gzip.
 
     A label that INDEX.tsv does not list for the file was not annotated: it is unknown, not absent.
     """
     name = path.name.partition(".")[0]
     labels = _annotated(path.with_name(INDEX), name)
-    lines = numbered_lines(path, reading)
-    header = header_of(lines, path)
-    if tuple(header.split("\t")) != HEADER:
-        raise DataError(
-            f"the header of a file of a collection must be {' '.join(HEADER)}, got {shown(header)} in {path}"
-        )
+    lines = numbered_lines(path, given.reading)
+    check_header(lines, path, HEADER, "a file of a collection")
 
     def parse(line: str) -> tuple[str, str, tuple[str, ...], str]:
         fields = line.split("\t")
@@ -46,9 +39,9 @@ def read_collection(
             raise MalformedLineError(
                 f"a label must be one of {', '.join(labels)}, as listed in {INDEX}, got {unasked[0]!r}"
             )
-        return text_cell(text, "text"), code or language or NO_LANGUAGE, chosen, part
+        return text_cell(text, "text"), code or given.language or NO_LANGUAGE, chosen, part
 
-    rows, bad_lines = keep_good(path, lines, parse, skip_bad=skip_bad)
+    rows, bad_lines = keep_good(path, lines, parse, skip_bad=given.skip_bad)
     # Every language has its own annotators, and therefore its own bias.
     is_multilingual = len({code for _, code, _, _ in rows}) > 1
     rows = [row for row in rows if row[3] == split]

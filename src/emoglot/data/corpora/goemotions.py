@@ -10,8 +10,7 @@ import numpy as np
 
 from emoglot.data.cells import check_count, text_cell, unquoted
 from emoglot.data.dataset import Dataset, map_labels
-from emoglot.data.lines import MalformedLineError, keep_good, numbered_lines
-from emoglot.data.streams import Reading
+from emoglot.data.lines import Given, MalformedLineError, keep_good, numbered_lines
 from emoglot.errors import shown
 
 SOURCE = "goemotions"
@@ -68,25 +67,20 @@ GOEMOTIONS_TO_SEMEVAL: Mapping[str, str] = {
 NOT_IN_GOEMOTIONS = ("pessimism",)
 
 
-def read_goemotions(
-    path: Path, *, skip_bad: bool = False, language: str | None = None, reading: Reading | None = None
-) -> Dataset:
+def read_goemotions(path: Path, given: Given) -> Dataset:
     """Read a GoEmotions file with its own 28 labels; its language is English by default."""
-    rows, bad_lines = keep_good(path, numbered_lines(path, reading), _row, skip_bad=skip_bad)
+    rows, bad_lines = keep_good(path, numbered_lines(path, given.reading), _row, skip_bad=given.skip_bad)
     targets = np.zeros((len(rows), len(GOEMOTIONS_LABELS)), dtype=np.int8)
     for index, (_, ids) in enumerate(rows):
         targets[index, ids] = 1
     texts = tuple(text for text, _ in rows)
-    codes = (language or "en",) * len(texts)
+    codes = (given.language or "en",) * len(texts)
     return Dataset(texts, targets, GOEMOTIONS_LABELS, codes, (SOURCE,) * len(texts), bad_lines)
 
 
-def read_mapped(
-    path: Path, *, skip_bad: bool = False, language: str | None = None, reading: Reading | None = None
-) -> Dataset:
+def read_mapped(path: Path, given: Given) -> Dataset:
     """Read a GoEmotions file and map its labels to the eleven of E-c."""
-    dataset = read_goemotions(path, skip_bad=skip_bad, language=language, reading=reading)
-    return map_labels(dataset, GOEMOTIONS_TO_SEMEVAL, unknown=NOT_IN_GOEMOTIONS)
+    return map_labels(read_goemotions(path, given), GOEMOTIONS_TO_SEMEVAL, unknown=NOT_IN_GOEMOTIONS)
 
 
 def _row(line: str) -> tuple[str, list[int]]:

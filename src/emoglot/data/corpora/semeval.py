@@ -10,8 +10,7 @@ import numpy as np
 from emoglot.data.cells import binary_cells, check_count, text_cell
 from emoglot.data.columns import label_columns
 from emoglot.data.dataset import Dataset
-from emoglot.data.lines import header_of, keep_good, numbered_lines
-from emoglot.data.streams import Reading
+from emoglot.data.lines import Given, header_of, keep_good, numbered_lines
 from emoglot.labels import SEMEVAL_LABELS
 from emoglot.text.language_names import NO_LANGUAGE
 
@@ -21,11 +20,9 @@ NO_GOLD = "NONE"
 LANGUAGE_IN_ID = re.compile(r"\d{4}-([A-Z][a-z])-")
 
 
-def read_semeval(
-    path: Path, *, skip_bad: bool = False, language: str | None = None, reading: Reading | None = None
-) -> Dataset:
-    """Read an E-c file; `language` is for rows whose ID does not state it."""
-    lines = numbered_lines(path, reading)
+def read_semeval(path: Path, given: Given) -> Dataset:
+    """Read an E-c file; the ID of a row states its language."""
+    lines = numbered_lines(path, given.reading)
     labels = label_columns(header_of(lines, path).split("\t"), HEADER_START, SEMEVAL_LABELS, f"the E-c file {path}")
 
     def parse(line: str) -> tuple[str, tuple[int, ...], str]:
@@ -33,9 +30,9 @@ def read_semeval(
         check_count(fields, len(HEADER_START) + len(labels))
         identifier, tweet, *cells = fields
         found = LANGUAGE_IN_ID.match(identifier)
-        code = found.group(1).lower() if found else language or NO_LANGUAGE
+        code = found.group(1).lower() if found else given.language or NO_LANGUAGE
         return text_cell(tweet, "Tweet"), binary_cells(cells, labels, unknown=NO_GOLD), code
 
-    rows, bad_lines = keep_good(path, lines, parse, skip_bad=skip_bad)
+    rows, bad_lines = keep_good(path, lines, parse, skip_bad=given.skip_bad)
     texts, targets, languages = zip(*rows, strict=True)
     return Dataset(texts, np.array(targets, dtype=np.int8), labels, languages, (SOURCE,) * len(texts), bad_lines)

@@ -9,8 +9,7 @@ import numpy as np
 
 from emoglot.data.cells import check_count, text_cell, unquoted
 from emoglot.data.dataset import Dataset
-from emoglot.data.lines import MalformedLineError, keep_good, numbered_lines
-from emoglot.data.streams import Reading
+from emoglot.data.lines import Given, MalformedLineError, keep_good, numbered_lines
 from emoglot.errors import shown
 from emoglot.labels import PLUTCHIK_LABELS
 from emoglot.text.language_names import NO_LANGUAGE
@@ -26,16 +25,14 @@ NO_EMOTION = (0,) * len(PLUTCHIK_LABELS)
 Row = tuple[str, tuple[int, ...]]
 
 
-def read_xed(
-    path: Path, *, skip_bad: bool = False, language: str | None = None, reading: Reading | None = None
-) -> Dataset:
-    """Read an XED file; `language` is for a file whose name does not state it."""
+def read_xed(path: Path, given: Given) -> Dataset:
+    """Read an XED file; its name states the language."""
     # Line by line, not as CSV: after an unclosed quote, CSV would join hundreds of lines to one text.
-    lines = [(number, line) for number, line in numbered_lines(path, reading) if (number, line) != (1, HEADER)]
+    lines = [(number, line) for number, line in numbered_lines(path, given.reading) if (number, line) != (1, HEADER)]
     parse = _neutral_row if NEUTRAL_STEM.fullmatch(path.stem) else _labelled_row
-    rows, bad_lines = keep_good(path, lines, parse, skip_bad=skip_bad)
+    rows, bad_lines = keep_good(path, lines, parse, skip_bad=given.skip_bad)
     texts, targets = zip(*rows, strict=True)
-    codes = (_language_of(path) or language or NO_LANGUAGE,) * len(texts)
+    codes = (_language_of(path) or given.language or NO_LANGUAGE,) * len(texts)
     sources = (SOURCE,) * len(texts)
     return Dataset(texts, np.array(targets, dtype=np.int8), PLUTCHIK_LABELS, codes, sources, bad_lines)
 

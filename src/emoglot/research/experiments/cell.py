@@ -55,8 +55,6 @@ class Outcome:
     cell: Cell
     decisions: Mapping[str, Mapping[str, NDArray[np.bool_]]]  # (rows, labels)
     seconds: float
-    epochs: int | None  # of a network only
-    best_epoch: int | None
 
 
 @dataclass
@@ -162,7 +160,7 @@ def read_outcome(path: Path, cell: Cell, width: int) -> Outcome:
             part: {cut: _unpack(rows, width) for cut, rows in cuts.items()}
             for part, cuts in content["decisions"].items()
         }
-        return Outcome(cell, decisions, content["seconds"], content.get("epochs"), content.get("best_epoch"))
+        return Outcome(cell, decisions, content["seconds"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path} is damaged ({error!r}): delete it to run the cell again") from error
 
