@@ -1,4 +1,4 @@
-"""`emoglot encoders extend` and `emoglot project`: what is made of translations."""
+"""`emoglot distill` and `emoglot project`: what is made of translations."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.cli.harness import DATA, ENCODER, MODEL, USAGE, Run, check_error
 from tests.conftest import QUICK, train
 
 
-def test_extend_adds_a_language(run: Run, translations: Path, xlmr_folder: Path, tmp_path: Path) -> None:
+def test_distill_adds_a_language(run: Run, translations: Path, xlmr_folder: Path, tmp_path: Path) -> None:
     more = tmp_path / "more"
     base = export_encoder(HubEncoder("base", source=xlmr_folder), tmp_path / "base", "base", "int8")
     lines = (translations / "xg.tsv").read_text(encoding="utf-8").splitlines()
     path = tmp_path / "xc.tsv"
     path.write_text("\n".join([*lines, "no tab"]) + "\n", encoding="utf-8")
-    extend = ["encoders", "extend", base, "--parallel", path, "--out", more, "--set", "epochs=1"]
+    extend = ["distill", "--extend", base, "--parallel", path, "--out", more, "--set", "epochs=1"]
     check_error(run(*extend), DATA, "xc.tsv, line 25", "--skip-bad")
     result = run(*extend, "--skip-bad")
     assert (result.code, result.out) == (0, f"{more}\n"), result.err
@@ -28,18 +28,22 @@ def test_extend_adds_a_language(run: Run, translations: Path, xlmr_folder: Path,
     assert load_encoder(base).fingerprint in extended_fingerprints(load_encoder(more))
 
 
-def test_extend_refuses(run: Run, translations: Path, tmp_path: Path) -> None:
-    arguments = ["--parallel", translations, "--out", tmp_path / "out"]
-    check_error(run("encoders", "extend", "tiny", *arguments), USAGE, "got 'tiny'")
-    check_error(run("encoders", "extend", "nobody/has-this", *arguments), ENCODER, "no encoder")
-    check_error(run("encoders", "extend", "tiny", *arguments, "--set", "colour=3"), USAGE, "there is no setting")
-    for given, missing in ((arguments, "NAME"), (["tiny", *arguments[2:]], "--parallel")):  # the parser says so itself
-        result = run("encoders", "extend", *given)
+def test_distill_refuses(run: Run, translations: Path, tmp_path: Path) -> None:
+    arguments = ["distill", "--parallel", translations, "--out", tmp_path / "out"]
+    check_error(run(*arguments, "--extend", "tiny"), USAGE, "got 'tiny'")
+    check_error(run(*arguments, "--extend", "nobody/has-this"), ENCODER, "no encoder")
+    check_error(run(*arguments, "--extend", "tiny", "--set", "colour=3"), USAGE, "there is no setting")
+    for left_out in ("--extend", "--parallel"):  # the parser says so itself
+        given = {"--extend": "tiny", "--parallel": translations, "--out": tmp_path / "out"}
+        del given[left_out]
+        result = run("distill", *(part for pair in given.items() for part in pair))
         assert result.code == USAGE
-        assert missing in result.err
-    check_error(run("encoders", "extend", "tiny", *arguments[:3], translations), USAGE, "already exists")
-    arguments[1] = tmp_path / "none.tsv"
-    check_error(run("encoders", "extend", "tiny", *arguments), DATA, "there is no file of translations")
+        assert left_out in result.err
+    check_error(
+        run("distill", "--extend", "tiny", "--parallel", translations, "--out", translations), USAGE, "already exists"
+    )
+    missing = ["distill", "--extend", "tiny", "--parallel", tmp_path / "none.tsv", "--out", tmp_path / "out"]
+    check_error(run(*missing), DATA, "there is no file of translations")
     assert not (tmp_path / "out").exists()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import emoglot
-from emoglot.cli.encoders import extend as command
+from emoglot.cli.distill import distill as command
 from emoglot.config import ExtensionConfig
 from emoglot.data.parallel import Parallel
 from emoglot.encoders.export import export_encoder
@@ -148,7 +148,7 @@ def test_the_command_extends_with_settings(base, tmp_path, capsys):
     path = tmp_path / "chr.tsv"
     rows = pairs()
     path.write_text("".join(f"{one}\t{two}\n" for one, two in zip(rows.english, rows.texts, strict=True)), "utf-8")
-    command(out=tmp_path / "wider", parallel=[path], name=str(base), set_=["epochs=1", "words=30"])
+    command(out=tmp_path / "wider", parallel=[path], extend=str(base), set_=["epochs=1", "words=30"])
     captured = capsys.readouterr()
     assert "30 new words" in captured.err
     assert "held-out pairs: distance from their English" in captured.err

@@ -13,6 +13,7 @@ import typer
 
 from emoglot import __version__
 from emoglot.cli import (
+    distill,
     doctor,
     emotions,
     encoders,
@@ -49,6 +50,7 @@ register(app, "report", report.report)
 register(app, "train", train.train)
 register(app, "evaluate", evaluate.evaluate)
 register(app, "thresholds", thresholds.thresholds)
+register(app, "distill", distill.distill)
 register(app, "project", project.project)
 register(app, "export", export.export)
 register(app, "languages", languages.languages)

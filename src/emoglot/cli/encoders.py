@@ -12,8 +12,8 @@ import typer
 from emoglot.cli import options
 from emoglot.cli.commands import Group, register
 from emoglot.cli.inputs import read_recipe, read_translations
-from emoglot.cli.output import console, kept_when_interrupted, note, progress_bar, spinner
-from emoglot.config import Config, ExtensionConfig, parse_setting
+from emoglot.cli.output import console, note, spinner
+from emoglot.config import Config
 from emoglot.errors import EncoderError, UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ app = typer.Typer(cls=Group, invoke_without_command=True, rich_markup_mode=None)
 
 @app.callback()
 def list_(context: typer.Context, as_json: options.AsJson = False) -> None:
-    """List, install, export, extend and shrink encoders.
+    """List, install, export and shrink encoders.
 
     Without a command, lists the known encoders. Any other model id of the Hugging Face hub, or a folder, works as well.
     """
@@ -100,36 +100,6 @@ def export(
     typer.echo(str(folder))
 
 
-def extend(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Encoder to add languages to: emoglot-small, or a folder.")
-    ],
-    parallel: options.Translations,
-    out: Annotated[Path, options.option("DIR", "Folder to write. An interrupted run continues from DIR.work.")],
-    set_: Annotated[
-        list[str] | None,
-        options.option("NAME=VALUE", "One setting, such as epochs=3. Repeat the option for more.", "--set"),
-    ] = None,
-    skip_bad: options.SkipBad = False,
-) -> None:
-    """Add a language to an encoder with translations.
-
-    The new encoder maps a text close to its English translation, so that a model trained with the old encoder can read
-    the language: `emoglot predict --encoder DIR`.
-    """
-    from emoglot.encoders.registry import load_encoder
-    from emoglot.training.extension import extend as add_languages
-    from emoglot.training.extension import state_of
-
-    options.check_new(out)
-    pairs = read_translations(parallel, skip_bad=skip_bad)
-    settings = ExtensionConfig().override(dict(map(parse_setting, set_ or [])))
-    interrupted = kept_when_interrupted(f"the state in {state_of(out).parent}", state_of(out).exists)
-    with interrupted, progress_bar("training") as on_step:
-        add_languages(pairs, load_encoder(name), settings, out, note, on_step)
-    typer.echo(str(out))
-
-
 def shrink(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Encoder in float32, such as the folder `encoder` of a model.")
@@ -181,5 +151,4 @@ def _texts_of(config: Path, root: Path) -> list[str]:
 
 register(app, "install", install)
 register(app, "export", export)
-register(app, "extend", extend)
 register(app, "shrink", shrink)

@@ -74,18 +74,15 @@ def extend(
         )
     on_message(f"{len(texts):,} pairs, {len(words):,} new words")
     wider = _with_words(encoder, words)
-    checkpoint = Checkpoint(state_of(out), [encoder.fingerprint, asdict(config), words, texts, english])
+    work = out.with_name(f"{out.name}.work")
+    work.mkdir(parents=True, exist_ok=True)
+    checkpoint = Checkpoint(work / "words", [encoder.fingerprint, asdict(config), words, texts, english])
     _Course(wider, len(words), texts, mean_states(encoder, english), config).run(checkpoint, on_message, on_step)
     if len(held_out):
         on_message(f"{len(held_out):,} held-out pairs: {_report(encoder, wider, held_out)}")
     is_int8 = not (base.folder / CONFIG_FILE).is_file()
     extends = (base.fingerprint, *base.description.extends)
     return export_encoder(wider, out, out.name, "int8" if is_int8 else "none", extends)
-
-
-def state_of(out: Path) -> Path:
-    """Return the file from which an interrupted run resumes."""
-    return out.with_name(f"{out.name}.work") / "words"
 
 
 def choose_words(encoder: HubEncoder, texts: Sequence[str], english: Sequence[str], most: int) -> list[str]:
