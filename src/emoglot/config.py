@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -184,10 +185,6 @@ class ExtensionConfig(Checked):
     learning_rate: float = number(0.01, 1e-8, 10)
     seed: int = number(0, 0, 2**31 - 1)
 
-    def override(self, settings: Mapping[str, Any]) -> ExtensionConfig:
-        """Return a copy with settings replaced."""
-        return fill(self, settings)
-
 
 @dataclass(frozen=True)
 class Config(Checked):
@@ -221,13 +218,7 @@ class Config(Checked):
         """Return a copy with dotted settings replaced, such as {"head.hidden": 64}."""
         config: Config = self
         for name, value in settings.items():
-            section, _, key = name.rpartition(".")
-            table: dict[str, Any] = {section: {key: value}} if section else {key: value}
-            if "." in section:  # an entry of a table within a section
-                section, _, inner = section.partition(".")
-                entries = getattr(getattr(config, section, None), inner, {})
-                table = {section: {inner: {**(entries if isinstance(entries, dict) else {}), key: value}}}
-            config = fill(config, table)
+            config = fill(config, reduce(lambda table, key: {key: table}, reversed(name.split(".")), value))
         return config
 
     def to_dict(self) -> dict[str, Any]:

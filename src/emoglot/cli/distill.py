@@ -11,6 +11,7 @@ from emoglot.cli import options
 from emoglot.cli.inputs import read_translations
 from emoglot.cli.output import kept_when_interrupted, note, progress_bar
 from emoglot.config import ExtensionConfig, parse_setting
+from emoglot.schema import fill
 
 
 def distill(
@@ -35,7 +36,7 @@ def distill(
 
     options.check_new(out)
     pairs = read_translations(parallel, skip_bad=skip_bad)
-    settings = ExtensionConfig().override(dict(map(parse_setting, set_ or [])))
+    settings = fill(ExtensionConfig(), dict(map(parse_setting, set_ or [])))
     work = out.with_name(f"{out.name}.work")
     interrupted = kept_when_interrupted(f"the state in {work}", (work / "words").exists)
     with interrupted, progress_bar("training") as on_step:
