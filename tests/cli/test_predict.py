@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import zipfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -111,6 +112,16 @@ def test_predict_refuses(run: Run, model_folder: Path, tmp_path: Path) -> None:
     check_error(run("predict", "--model", model_folder, "--file", tmp_path), DATA, "is a directory")
     check_error(run("predict", "--model", tmp_path / "none", "a"), MODEL, "there is no model folder", "emoglot train")
     check_error(run("predict", "--model", tmp_path, "a"), MODEL, "is not an emoglot model")
+
+
+def test_predict_points_to_score_for_a_table(run: Run, model_folder: Path, tmp_path: Path) -> None:
+    table = tmp_path / "survey.xlsx"
+    with zipfile.ZipFile(table, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    (tmp_path / "survey").write_bytes(b"PAR1")  # Parquet, by its first bytes
+    for path in (table, tmp_path / "survey"):
+        found = run("predict", "--model", model_folder, "--file", path)
+        check_error(found, USAGE, "one text per line", path.name, "emoglot score")
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals on this system")

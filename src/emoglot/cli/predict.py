@@ -85,6 +85,7 @@ def _as_utf8(text: str) -> str:
 
 def _read(file: Path | None, encoding: str | None) -> str:
     """Return the content of a file or of standard input, decompressed and decoded as by `emoglot score`."""
+    from emoglot.data.formats import PARQUET, SPREADSHEETS
     from emoglot.data.streams import Reading, explained, open_path, open_stream
 
     show_messages()
@@ -94,6 +95,10 @@ def _read(file: Path | None, encoding: str | None) -> str:
             stream = stack.enter_context(open_path(file, reading))
         else:
             stream = open_stream(sys.stdin.buffer, "standard input", reading, stack)
+        if stream.kind in (PARQUET, *SPREADSHEETS):
+            raise UsageError(
+                f"a file of texts must have one text per line, {stream.name} is a table: use `emoglot score`"
+            )
         stream.announce()
         with explained(stream.name):
             data = stream.file.read()
