@@ -25,7 +25,7 @@ from emoglot.data.parallel import read_parallel
 from emoglot.data.registry import read
 from emoglot.data.split import stratified_split
 from emoglot.evaluation.language_thresholds import own_weights, steady_thresholds, towards, weights_alike
-from emoglot.evaluation.metrics import evaluate
+from emoglot.evaluation.metrics import cohen_kappa, evaluate
 from emoglot.inference.folder import LEAST_PRECISION, RECOGNISED_SHARE
 from emoglot.inference.thresholds import apply_thresholds
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
@@ -223,17 +223,9 @@ def measure_agreement(found: Scores, thresholds: NDArray[np.float64], data: Path
         new = [text for text in pairs.english if text not in english_labels]
         english_labels |= dict(zip(new, apply_thresholds(found.of(new), thresholds), strict=True))
         english = np.array([english_labels[pairs.english[index]] for index in pairs.english_of])
-        by_language[pairs.languages[0]] = kappa(english, apply_thresholds(found.of(pairs.texts), thresholds))
+        by_language[pairs.languages[0]] = cohen_kappa(english, apply_thresholds(found.of(pairs.texts), thresholds))
     yield "agreement, mean", round(float(np.mean(list(by_language.values()))), 3)
     yield "agreement", {code: round(value, 2) for code, value in by_language.items()}
-
-
-def kappa(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
-    same = (first == second).mean(axis=0)
-    shares = first.mean(axis=0), second.mean(axis=0)
-    by_chance = shares[0] * shares[1] + (1 - shares[0]) * (1 - shares[1])
-    possible = (1 - by_chance).sum()
-    return float((same - by_chance).sum() / possible) if possible else 0.0
 
 
 def table(path: Path) -> list[Mapping[str, str]]:

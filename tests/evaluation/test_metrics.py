@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from sklearn.metrics import f1_score, precision_score, recall_score
+from sklearn.metrics import cohen_kappa_score, f1_score, precision_score, recall_score
 
 from emoglot.errors import DataError
-from emoglot.evaluation.metrics import evaluate, macro_f1
+from emoglot.evaluation.metrics import cohen_kappa, evaluate, macro_f1
 
 LABELS = ("anger", "joy", "trust")
 
@@ -72,3 +72,16 @@ def test_macro_f1_is_that_of_evaluate():
     random = np.random.default_rng(1)
     targets, predicted = random.integers(0, 2, (40, 3)).astype(np.int8), random.random((40, 3)) > 0.5
     assert macro_f1(targets, predicted) == evaluate(targets, predicted, LABELS).macro_f1
+
+
+def test_the_agreement_on_one_label_equals_scikit_learn():
+    first, second = np.random.default_rng(0).random((2, 50, 1)) < 0.4
+    assert cohen_kappa(first, second) == pytest.approx(cohen_kappa_score(first[:, 0], second[:, 0]))
+
+
+def test_a_label_on_which_chance_agrees_does_not_change_the_agreement():
+    first, second = np.random.default_rng(0).random((2, 50, 1)) < 0.4
+    never = np.zeros((50, 1), np.bool_)
+    expected = cohen_kappa(first, second)
+    assert cohen_kappa(np.hstack([first, never]), np.hstack([second, never])) == pytest.approx(expected)
+    assert cohen_kappa(never, never) == 0.0

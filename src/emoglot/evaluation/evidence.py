@@ -12,6 +12,7 @@ import numpy as np
 from emoglot.data.parallel import Parallel
 from emoglot.encoders.registry import BUNDLED_MODEL
 from emoglot.errors import ModelError, UsageError
+from emoglot.evaluation.metrics import cohen_kappa
 from emoglot.inference.checks import read_entries
 from emoglot.inference.description import LANGUAGES_FILE
 from emoglot.inference.folder import write_page
@@ -57,7 +58,7 @@ def write_languages(languages: Sequence[Language], model_folder: Path) -> None:
 def agreement(model: Model, parallel: Parallel) -> dict[str, tuple[float, int]]:
     """Return for every language the agreement of its labels with those of the English, and the number of pairs.
 
-    It is Cohen's κ, the share of equal decisions corrected for chance: 1 is full agreement, 0 is chance.
+    It is Cohen's κ: 1 is full agreement, 0 is chance.
     """
     english = model.choose(model.analyse(parallel.english, ANY))[parallel.english_of]
     translated = model.choose(model.analyse(parallel.texts, ANY))
@@ -65,9 +66,5 @@ def agreement(model: Model, parallel: Parallel) -> dict[str, tuple[float, int]]:
     languages = np.array(parallel.languages)
     for language in np.unique(languages).tolist():
         own = languages == language
-        same = (english[own] == translated[own]).mean(axis=0)
-        shares = english[own].mean(axis=0), translated[own].mean(axis=0)
-        by_chance = shares[0] * shares[1] + (1 - shares[0]) * (1 - shares[1])
-        possible = (1 - by_chance).sum()
-        result[language] = (float((same - by_chance).sum() / possible) if possible else 0.0, int(own.sum()))
+        result[language] = (cohen_kappa(english[own], translated[own]), int(own.sum()))
     return result

@@ -70,3 +70,12 @@ def _jaccard(gold: NDArray[np.bool_], predicted: NDArray[np.bool_]) -> NDArray[n
 def _ratio(numerator: Any, denominator: Any) -> NDArray[np.float64]:
     """Return a quotient, 0 where the denominator is 0."""
     return np.asarray(numerator / np.maximum(denominator, 1), dtype=np.float64)
+
+
+def cohen_kappa(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
+    """Return the share of equal decisions (rows, labels) corrected for chance; 0 if there is nothing to correct."""
+    same = (first == second).mean(axis=0)
+    shares = first.mean(axis=0), second.mean(axis=0)
+    by_chance = shares[0] * shares[1] + (1 - shares[0]) * (1 - shares[1])
+    possible = (1 - by_chance).sum()
+    return float((same - by_chance).sum() / possible) if possible else 0.0
