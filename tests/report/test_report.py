@@ -156,6 +156,7 @@ def test_a_group_of_too_many_values_is_refused(tmp_path, monkeypatch):
         (",".join(["x" * 100_000] * 11) + "," * 1_000_000, "at most 10,000 columns"),
         ('"' + "x\n" * 100_000 + '"' + "," * 1_000_000, "field larger than field limit"),
         (",".join(["text", "labels", "joy", *map(str, range(100))]), "at most 64 labels"),
+        (",".join(["text", *(f"{number}labels" for number in range(2000))]), "is not a scored file"),
     ],
 )
 def test_a_table_of_too_many_columns_is_refused_at_once(header, rule, tmp_path):

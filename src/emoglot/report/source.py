@@ -29,6 +29,7 @@ CLUSTERS = 1000  # into which authors, threads, … are hashed; enough for a boo
 MOST_COLUMNS = 10_000
 MOST_LABELS = 64
 _HEADER_BYTES = 2**20
+_MOST_PREFIXES = 100  # that are tried
 _SAMPLE_ROWS = 10_000
 _SHOWN_COLUMNS = 12
 _TRUE = ("true", "1", "yes")
@@ -147,7 +148,7 @@ def _find_labels(
     """
     ends = [name.removesuffix(LABELS) for name in names if name.endswith(LABELS)]
     found = []
-    for candidate in ends if prefix is None else [prefix] if prefix in ends else []:
+    for candidate in ends[:_MOST_PREFIXES] if prefix is None else [prefix] if prefix in ends else []:
         seen = {*known, *_labels_in(frame, f"{candidate}{LABELS}")}
         own = (name.removeprefix(candidate) for name in names if name.startswith(candidate))
         found.append((candidate, tuple(name for name in own if name in seen)))
