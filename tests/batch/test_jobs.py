@@ -125,6 +125,21 @@ def test_a_list_of_rejects_is_not_replaced_unasked(source, out, model_folder, tm
     assert listed.read_text() == '{"mine": 1}\n'
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.write_text("[" * 10**5)])
+def test_what_is_no_list_of_rejects_is_refused_and_kept(make, source, out, model_folder, tmp_path):
+    make(tmp_path / "out.csv.rejects.jsonl")
+    with pytest.raises(UsageError, match=r"rejects\.jsonl, which exists and was not created by emoglot score"):
+        run(source, out, model_folder, overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [source.name, "out.csv.rejects.jsonl"]
+
+
+def test_a_pipe_in_the_place_of_a_job_does_not_hang(source, out, model_folder, tmp_path):
+    (tmp_path / "out.csv.parts").mkdir()
+    os.mkfifo(tmp_path / "out.csv.parts" / "job.json")
+    with pytest.raises(UsageError, match=r"job\.json is damaged \(it is not a regular file\)"):
+        run(source, out, model_folder, resume=True)
+
+
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.rejects.jsonl"])
 def test_what_comes_while_the_job_runs_is_not_replaced(name, source, out, model_folder, tmp_path, whole):
     mine = tmp_path / name

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
@@ -57,6 +58,14 @@ def test_a_text_does_not_command_the_terminal(run: Run, model_folder: Path) -> N
     result = run("predict", "--model", model_folder, "--explain", "so \x1b[2Jhappy\x9b1m\x07")
     assert "so \ufffd[2Jhappy\ufffd1m\ufffd" in result.out
     assert not set(result.out) & {"\x1b", "\x9b", "\x07"}
+
+
+def test_the_unread_end_of_a_long_text_is_not_printed(run: Run, model_folder: Path) -> None:
+    began = time.process_time()
+    result = run("predict", "--model", model_folder, "so happy " + "1-" * 500_000)
+    assert time.process_time() - began < 5
+    assert "…" in result.out
+    assert len(result.out) < 100_000
 
 
 def test_predict_as_json(run: Run, model_folder: Path, trained: Model) -> None:

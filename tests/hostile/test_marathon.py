@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from benchmarks.serve import MIXED, Call
+from benchmarks.serve import MIXED, TWEETS, Call
 from tests.batch.helpers import command, kill_and_resume, write
 from tests.hostile import faults
 from tests.hostile.costs import UNITS, check_costs
@@ -91,20 +91,13 @@ class Outcome:
 
     sent: float
     is_right: bool
-    is_first: bool  # on its connection
     is_silent: bool = False  # not a byte came back
 
-    def must_be_right(self, ended: float) -> bool:
-        """Return whether the service had accepted it when it was told to end.
 
-        A new connection waits in the system's queue until the service accepts it; nobody can say how long.
-        """
-        return self.sent < (ended - LONGEST_QUEUE if self.is_first else ended)
-
-
-LONGEST_QUEUE = 1.0  # seconds that a new connection may wait for a busy service to accept it
 GARBAGE = [Call(b"\x00\x01 no HTTP\r\n\r\n", None), Call(MIXED[0].request[:-20], None)]
 CLIENTS = 16
+# Takes longer than the tenth of a second after which uvicorn notices SIGTERM, so that some are usually unanswered then.
+HEAVY = Call.of({"texts": TWEETS[:300], "explain": True})
 
 
 async def keep_asking(port: int, outcomes: list[Outcome], tried: Counter[str]) -> None:
@@ -114,10 +107,10 @@ async def keep_asking(port: int, outcomes: list[Outcome], tried: Counter[str]) -
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**26)
         except OSError:
             return
-        sent, head, is_first = time.monotonic(), b"", True
+        sent, head = time.monotonic(), b""
         try:
             while True:
-                call = random.choice([*MIXED, *GARBAGE])
+                call = random.choice([*MIXED, *GARBAGE, HEAVY])
                 sent, head = time.monotonic(), b""
                 writer.write(call.request)
                 await writer.drain()
@@ -128,14 +121,13 @@ async def keep_asking(port: int, outcomes: list[Outcome], tried: Counter[str]) -
                 head = await reader.readuntil(b"\r\n\r\n")
                 (length,) = re.findall(rb"content-length: (\d+)", head.lower())
                 await reader.readexactly(int(length))
-                outcomes.append(Outcome(sent, head.split(b" ", 2)[1] == call.status, is_first))
-                is_first = False
+                outcomes.append(Outcome(sent, head.split(b" ", 2)[1] == call.status))
                 if b"connection: close" in head.lower():
                     break
         except asyncio.IncompleteReadError as error:
-            outcomes.append(Outcome(sent, False, is_first, is_silent=not head and not error.partial))
+            outcomes.append(Outcome(sent, is_right=False, is_silent=not head and not error.partial))
         except OSError:
-            outcomes.append(Outcome(sent, False, is_first, is_silent=not head))
+            outcomes.append(Outcome(sent, is_right=False, is_silent=not head))
         finally:
             writer.close()
             with suppress(OSError):
@@ -155,7 +147,7 @@ async def load_and_end(service: Running, outcomes: list[Outcome], tried: Counter
 
 
 def test_load(model_folder: Path, tmp_path: Path, tell: Tell) -> None:
-    """What was accepted before SIGTERM is answered; what is sent after it, whole or not at all."""
+    """What was sent before SIGTERM is answered; what is sent after it, whole or not at all."""
     until = time.monotonic() + SECONDS * LOAD
     tried: Counter[str] = Counter()
     while time.monotonic() < until:
@@ -166,7 +158,7 @@ def test_load(model_folder: Path, tmp_path: Path, tell: Tell) -> None:
         assert "Traceback" not in service.log.read_text(encoding="utf-8")
         wrong = [outcome for outcome in outcomes if not outcome.is_right]
         assert [outcome for outcome in wrong if not outcome.is_silent] == []
-        assert [(ended - outcome.sent, outcome.is_first) for outcome in wrong if outcome.must_be_right(ended)] == []
+        assert [ended - outcome.sent for outcome in wrong if outcome.sent < ended] == []
         tried["requests"] += len(outcomes)
         tried["ends"] += 1
     tell(f"load: {tried['requests']:,} requests, {tried['disconnects']:,} disconnects, {tried['ends']} times SIGTERM")

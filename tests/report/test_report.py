@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -146,6 +147,25 @@ def test_a_group_of_too_many_values_is_refused(tmp_path, monkeypatch):
     path = write(tmp_path / "a.parquet", many(100, id=str))
     with pytest.raises(DataError, match=r"at most 10 different values, got about \d+: choose another column"):
         summary_of(path, group="id")
+
+
+@pytest.mark.parametrize(
+    ("header", "rule"),
+    [
+        ("text,labels,joy" + "," * 1_000_000, "at most 10,000 columns"),
+        (",".join(["x" * 100_000] * 11) + "," * 1_000_000, "at most 10,000 columns"),
+        ('"' + "x\n" * 100_000 + '"' + "," * 1_000_000, "field larger than field limit"),
+        (",".join(["text", "labels", "joy", *map(str, range(100))]), "at most 64 labels"),
+        (",".join(["text", *(f"{number}labels" for number in range(2000))]), "is not a scored file"),
+    ],
+)
+def test_a_table_of_too_many_columns_is_refused_at_once(header, rule, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f'{header}\nhappy,"joy,{",".join(map(str, range(100)))}"{",0.5" * 101}\n', encoding="utf-8")
+    began = time.process_time()
+    with pytest.raises(DataError, match=rule):
+        open_scored(path, Options())
+    assert time.process_time() - began < 1
 
 
 # Intervals

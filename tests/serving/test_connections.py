@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from benchmarks.serve import resident
 from emoglot.serving.app import create_app
 from emoglot.serving.settings import Settings
 from tests.service import Running, connect, is_idle, results_of, running, wait_for_metrics
@@ -149,6 +150,33 @@ def test_half_a_request_before_the_end_does_not_lose_the_others(service):
 
 def test_headers_that_do_not_come_do_not_lose_the_answer_before(service):
     assert statuses(service, request_of("so happy") + GET) == [b"200", b"408"]
+
+
+@pytest.mark.parametrize("upgrade", ["h2c", "websocket", "TLS/1.2"])
+def test_a_request_to_upgrade_is_answered_like_any_other(service, upgrade):
+    """`curl --http2` and the HTTP client of Java send this by default."""
+    asked = f"\r\nconnection: upgrade, http2-settings\r\nupgrade: {upgrade}\r\nhttp2-settings: AAMAAABk".encode()
+    post, last = (one.replace(b"\r\nhost: a", b"\r\nhost: a" + asked) for one in (request_of(LONG), GET + b"\r\n"))
+    assert statuses(service, post + post, last, LAST) == [b"200"] * 4
+    assert statuses(service, post[:150], post[150:-9], post[-9:], half_close=True) == [b"200"]
+
+
+def test_there_is_no_tunnel(service):
+    for target in (b"a:80", b"/healthz"):
+        assert statuses(service, b"CONNECT %s HTTP/1.1\r\nhost: a\r\n\r\n" % target + GET)[-1] == b"400"
+
+
+def send_without_reading(client: socket.socket) -> None:
+    for _ in range(500):
+        client.sendall(b"GET /v1/model HTTP/1.1\r\nhost: a\r\n\r\n" * 1000)
+
+
+def test_a_client_that_does_not_read_is_disconnected(service):
+    """Its answers fill the buffers of the system; then nothing more is read, and three seconds later it ends."""
+    before = resident(service.process)
+    with connect(service) as client, pytest.raises((ConnectionResetError, BrokenPipeError)):
+        send_without_reading(client)
+    assert resident(service.process) < before + 100
 
 
 def test_a_client_that_leaves_in_the_middle_of_a_body_is_counted_and_not_logged(service):

@@ -30,6 +30,7 @@ from tests.service import running
         ({"texts": ["a", None]}, ["texts", 1]),
         ({"text": "a", "threshold": {"joy": 2}}, ["threshold", "joy"]),
         ({"text": "a", "threshold": {"envy": 0.5}}, ["threshold"]),
+        ({"text": "a", "threshold": {"e" * 30_000: 0.5}}, ["threshold"]),
         ({"text": "a", "top_k": 0}, ["top_k"]),
         ({"text": "a", "explain": "yes"}, ["explain"]),
         ({"text": "a", "explian": True}, ["explian"]),
@@ -38,6 +39,8 @@ from tests.service import running
         ({"text": "a", "precision": 0}, ["precision"]),
         ({"text": "a", "precision": 0.5, "recall": 0.5}, []),
         ([], []),
+        ({"text": "a", "threshold": {f"{number}": 2 for number in range(2000)}}, ["threshold"]),
+        ({f"{number}": 0 for number in range(2000)}, []),
         (b"", []),
         (b"{", []),
         (b'{"text": "\xff\xfe"}', []),
@@ -50,6 +53,7 @@ from tests.service import running
 def test_a_malformed_request_names_the_field(service, body, loc):
     response = service.ask("/v1/predict", body)
     assert response.status == 422, response.data
+    assert len(response.data) < 1000  # also if the request has thousands of problems
     problems = response.json()["detail"]
     assert problems[0]["loc"][: len(loc)] == loc
     assert problems[0]["msg"]
@@ -59,6 +63,7 @@ def test_a_malformed_request_names_the_field(service, body, loc):
     ("body", "rule"),
     [
         ({"texts": ["a"] * 51}, "50 texts, got 51"),
+        ({"texts": [0] * 13_000}, "50 texts, got 13000"),
         ({"text": "a" * 5001}, "5000 characters, got 5001"),
         (b'{"text": "' + b"a" * 40_000 + b'"}', "40000 bytes"),
     ],

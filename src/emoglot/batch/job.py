@@ -38,6 +38,8 @@ REJECTS_SUFFIX = ".rejects.jsonl"
 READING, WRITING, DONE = "reading", "writing", "done"
 FINAL = (UnfitRowsError, TakenColumnError)  # the same job would raise them again
 
+_LONGEST_REJECT = 2**20  # characters
+
 _PIECE = re.compile(r"(\d{6,})-(\d+)-([0-9a-f]*)")
 _OURS = re.compile(rf"({_PIECE.pattern}|\d{{6,}}\.rejects)(\.draft)?|{WHOLE}|{REJECTS}|{JOB_FILE}\.draft")
 
@@ -67,6 +69,8 @@ class JobRecord:
     def read(cls, folder: Path) -> JobRecord | None:
         """Read the record, or return None if there is none of emoglot; raise UsageError if it is damaged."""
         path = folder / JOB_FILE
+        if path.exists() and not path.is_file():  # reading a named pipe would never end
+            raise _damaged(path, "it is not a regular file")
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
@@ -272,9 +276,11 @@ class Job:
 
 def _is_list_of_rejects(path: Path) -> bool:
     """Return whether a file is a list of rejected rows, by its first line."""
+    if not path.is_file():  # reading a named pipe would never end
+        return False
     try:
         with path.open(encoding="utf-8") as file:
-            first = json.loads(file.readline())
-    except (OSError, ValueError):
+            first = json.loads(file.readline(_LONGEST_REJECT))
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(first, dict) and set(Reject(0, "").to_dict()) <= set(first) <= set(Reject.__dataclass_fields__)

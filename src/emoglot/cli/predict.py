@@ -120,13 +120,17 @@ def _print_table(model: Model, texts: Sequence[str], predictions: Sequence[Predi
     from rich.table import Column, Table
     from rich.text import Text
 
+    from emoglot.text.limit import READ_CHARACTERS
+
     # Text in a script without spaces cannot be wrapped at words: fold it, else its end is lost.
     headings = ["text", "emotions", "next", "sentiment", *(["words that weighed most"] if explain else [])]
     if not model.state.sentiment:
         headings.remove("sentiment")
     table = Table(*(Column(heading, overflow="fold") for heading in headings))
     for text, prediction in zip(texts, predictions, strict=True):
-        cells = [text, *_emotions_and_next(prediction)]
+        # What follows is not read by the model either, and wrapping megabytes takes minutes.
+        shown = text if len(text) <= READ_CHARACTERS else f"{text[:READ_CHARACTERS]}…"
+        cells = [shown, *_emotions_and_next(prediction)]
         if model.state.sentiment:
             cells.append(_sentiment(prediction))
         if explain:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import glob
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ import polars as pl
 
 from emoglot.batch.columns import LABELS, SENTIMENT_SCORE
 from emoglot.data.columns import TEXT_COLUMNS, first_of
-from emoglot.data.formats import JSONL, PARQUET, WRITTEN, check_readable, delimiter_of, named_format
+from emoglot.data.formats import CSV, JSONL, PARQUET, TSV, WRITTEN, check_readable, delimiter_of, named_format
 from emoglot.errors import DataError, UsageError
 from emoglot.labels import SEMEVAL_LABELS
 from emoglot.report.options import Options
@@ -23,6 +25,11 @@ TEXT_COLUMN, TIME, GROUP, CLUSTER, LANGUAGE, SENTIMENT = "text", "time", "group"
 IS_SCORED, IS_READABLE, IS_TRUNCATED = "is_scored", "is_readable", "is_truncated"
 LONGEST_TEXT = 2000  # characters used for words and examples, which bounds the size of a batch
 CLUSTERS = 1000  # into which authors, threads, … are hashed; enough for a bootstrap
+# polars needs minutes and gigabytes to plan a query about millions of columns or hundreds of labels.
+MOST_COLUMNS = 10_000
+MOST_LABELS = 64
+_HEADER_BYTES = 2**20
+_MOST_PREFIXES = 100  # that are tried
 _SAMPLE_ROWS = 10_000
 _SHOWN_COLUMNS = 12
 _TRUE = ("true", "1", "yes")
@@ -74,17 +81,42 @@ def polars_errors(path: Path) -> Iterator[None]:
 def open_scored(path: Path, options: Options, known_labels: Sequence[str] = SEMEVAL_LABELS) -> ScoredFile:
     """Find and rename the columns of a scored file; only a sample is read."""
     check_readable(path)
-    kind = named_format(path.name).kind
+    named = named_format(path.name)
+    kind = named.kind
     if kind is None or kind not in WRITTEN:
         raise UsageError(f"a scored file must be csv, tsv, jsonl or parquet, got {path}")
+    if kind in (CSV, TSV) and named.compression is None:
+        _check_header(path, kind)
     with polars_errors(path):
         frame = _scan(path, kind)
         names = frame.collect_schema().names()
         prefix, labels = _find_labels(path, frame, names, options.prefix, known_labels)
+        if len(labels) > MOST_LABELS:
+            raise DataError(
+                f"a report can show at most {MOST_LABELS} labels, {path} has {len(labels)}: remove the columns of some"
+            )
         used = _used_columns(path, names, prefix, options)
         if kind == JSONL:
             frame = _scan_json(path, frame, prefix, labels, used)
         return _renamed(path, frame, prefix, labels, used, options.date_format)
+
+
+def _check_header(path: Path, kind: str) -> None:
+    """Raise DataError for a header that is too long or has too many columns."""
+    with path.open("rb") as file:
+        head = io.StringIO(file.read(_HEADER_BYTES).decode("utf-8", "replace"), newline="")
+        is_whole = not file.read(1)
+    try:
+        columns = len(next(csv.reader(head, delimiter=delimiter_of(kind)), ()))
+    except csv.Error as error:
+        raise DataError(
+            f"{path} cannot be read as a scored file: {error}; score it again, or check the file"
+        ) from error
+    if columns > MOST_COLUMNS or not (is_whole or head.read(1)):
+        raise DataError(
+            f"the header of a scored file may have at most {MOST_COLUMNS:,} columns and {_HEADER_BYTES:,} bytes, "
+            f"that of {path} has more: remove columns"
+        )
 
 
 def _scan(path: Path, kind: str) -> pl.LazyFrame:
@@ -116,7 +148,7 @@ def _find_labels(
     """
     ends = [name.removesuffix(LABELS) for name in names if name.endswith(LABELS)]
     found = []
-    for candidate in ends if prefix is None else [prefix] if prefix in ends else []:
+    for candidate in ends[:_MOST_PREFIXES] if prefix is None else [prefix] if prefix in ends else []:
         seen = {*known, *_labels_in(frame, f"{candidate}{LABELS}")}
         own = (name.removeprefix(candidate) for name in names if name.startswith(candidate))
         found.append((candidate, tuple(name for name in own if name in seen)))

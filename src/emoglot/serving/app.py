@@ -18,10 +18,12 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import ValidationError
+from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
 
 from emoglot._version import __version__
 from emoglot.errors import DataError, ModelError, UsageError
+from emoglot.inference.checks import MAX_LABELS
 from emoglot.model import Model
 from emoglot.serving.batcher import QueueFullError
 from emoglot.serving.frame import HEADERS, POLICY, Frame
@@ -129,6 +131,7 @@ _REPORT_PROBLEMS: dict[int | str, dict[str, Any]] = {
 def _add_predict(app: FastAPI) -> None:
     settings: Settings = app.state.settings
     described = APIRouter()
+    parsing = asyncio.Semaphore(1)  # a long body can become ten times as large in memory
 
     @described.post(
         "/v1/predict",
@@ -140,7 +143,11 @@ def _add_predict(app: FastAPI) -> None:
     async def predict(request: Request) -> Response:
         _check_token(request)
         body = await _read_body(request, settings)
-        asked = await asyncio.to_thread(_parse, body, settings) if len(body) > _LONG_BODY else _parse(body, settings)
+        if len(body) > _LONG_BODY:
+            async with parsing:
+                asked = await asyncio.to_thread(_parse, body, settings)
+        else:
+            asked = _parse(body, settings)
         if settings.log_texts:
             log.info("texts: %s", asked.all_texts())
         try:
@@ -294,19 +301,33 @@ def _too_large(settings: Settings) -> HTTPException:
 
 def _parse(body: bytes, settings: Settings) -> PredictRequest:
     try:
-        asked = PredictRequest.model_validate_json(body)
+        found = from_json(body)
+    except ValueError as error:
+        raise _invalid([], f"Invalid JSON: {error}", "json_invalid") from error
+    _check_sizes(found, settings)
+    try:
+        asked = PredictRequest.model_validate(found)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False, include_input=False)
         raise HTTPException(422, [{"loc": p["loc"], "msg": p["msg"], "type": p["type"]} for p in problems]) from error
-    texts = asked.all_texts()
-    if len(texts) > settings.max_texts:
-        raise HTTPException(413, f"a request may have at most {settings.max_texts} texts, got {len(texts)}")
-    for index, text in enumerate(texts):
+    for index, text in enumerate(asked.all_texts()):
         if len(text) > settings.max_characters:
             raise HTTPException(
                 413, f"a text may have at most {settings.max_characters} characters, got {len(text)} in text {index}"
             )
     return asked
+
+
+def _check_sizes(found: Any, settings: Settings) -> None:
+    """Raise an error for too many texts or fields, each of which could be a problem: the answer lists all problems."""
+    if not isinstance(found, dict):
+        raise _invalid([], 'a request must be a JSON object, such as {"text": "so happy"}')
+    texts = found.get("texts")
+    if isinstance(texts, list) and len(texts) > settings.max_texts:
+        raise HTTPException(413, f"a request may have at most {settings.max_texts} texts, got {len(texts)}")
+    for loc, value in (([], found), (["threshold"], found.get("threshold"))):
+        if isinstance(value, dict) and len(value) > MAX_LABELS:
+            raise _invalid(loc, f"an object may have at most {MAX_LABELS} fields, got {len(value)}")
 
 
 async def _note_leaving(request: Request, error: Exception) -> Response:
@@ -324,5 +345,5 @@ def _busy(message: str) -> HTTPException:
     return HTTPException(503, message, {"Retry-After": RETRY_AFTER})
 
 
-def _invalid(loc: list[str], message: str) -> HTTPException:
-    return HTTPException(422, [{"loc": loc, "msg": message, "type": "value_error"}])
+def _invalid(loc: list[str], message: str, kind: str = "value_error") -> HTTPException:
+    return HTTPException(422, [{"loc": loc, "msg": message, "type": kind}])

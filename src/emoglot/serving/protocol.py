@@ -1,9 +1,11 @@
 """The HTTP protocol of uvicorn, with limits on the headers of a request and an answer to every complete request.
 
-uvicorn limits neither the size of headers nor the time they take. It does not answer a client that closes its half of
-the connection, and it drops complete requests that are followed by garbage. Besides the callbacks of asyncio and
-httptools, the class below uses `cycle`, `pipeline`, `flow`, `send_400_response` and `on_response_complete` of uvicorn.
-These are not public, so pyproject.toml limits the version; `tests/serving/test_connections.py` checks the behaviour.
+uvicorn limits neither the size of headers nor the time they take, nor the time in which a client reads its answers. It
+does not answer a client that closes its half of the connection, drops complete requests that are followed by garbage,
+and loses the body of a request to upgrade the connection, such as one of `curl --http2`. Besides the callbacks of
+asyncio and httptools, the class below uses `cycle`, `pipeline`, `flow`, `url`, `headers`, `send_400_response`,
+`on_response_complete` and `_unset_keepalive_if_required` of uvicorn. These are not public, so pyproject.toml limits the
+version; `tests/serving/test_connections.py` checks the behaviour.
 """
 
 from __future__ import annotations
@@ -11,22 +13,42 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections.abc import Sized
 
+import httptools
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 # The state of the application has the limits; that of a request has a future that is done when its client disconnects.
 # Asking the protocol for this in a task would take a tenth of the time of a short text.
 MAX_HEADERS, MAX_SECONDS, GONE = "max_headers", "max_seconds", "gone"
 
+SLOWEST_READER = 2**20  # bytes of its answers that a client must read within MAX_SECONDS, if there are so many
 GRACE = 0.2  # seconds to wait for bytes in transit
 _RESPONSE = b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
 _PROBE = b"HTTP/1.1 100 Continue\r\n\r\n"  # HTTP/1.1 clients must accept it before the answer
+
+
+class _Flow(FlowControl):
+    """Reads nothing more while a request waits for the answers to earlier ones.
+
+    uvicorn reads on after each answer, so that a client could send requests faster than they are answered.
+    """
+
+    def __init__(self, transport: asyncio.Transport, pipeline: Sized) -> None:
+        super().__init__(transport)
+        self._pipeline = pipeline
+
+    def resume_reading(self) -> None:
+        if not self._pipeline:
+            super().resume_reading()
 
 
 class LimitedProtocol(HttpToolsProtocol):
     """One connection. If nothing more can be read, complete requests are answered before it is closed."""
 
     _timer: asyncio.TimerHandle | None = None  # while waiting for headers
+    _reader_timer: asyncio.TimerHandle | None = None  # while waiting for the client to read
     _in_headers = False
     _header_bytes = 0  # in chunks that contain only headers
     _parsed_bytes = 0  # of complete headers
@@ -38,12 +60,15 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
         super().connection_made(transport)
+        self.flow = _Flow(transport, self.pipeline)
+        transport.set_write_buffer_limits(0)  # `pause_writing` is called whenever an answer waits for its client
         self._gone = self.loop.create_future()
         self._await_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Report that the client has disconnected."""
         self._stop_waiting()
+        self._stop_waiting_for_reader()
         self._gone.set_result(None)
         super().connection_lost(exc)
 
@@ -53,13 +78,37 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         # A request that begins within this chunk is counted from the next chunk on, since its position is not known.
         self._header_bytes += len(data) if self._in_headers else 0
-        super().data_received(data)
+        self._feed(data)
         # uvicorn stops its idle timer at any byte, even if no request begins.
         is_idle = self.cycle is not None and self.cycle.response_complete and self.timeout_keep_alive_task is None
         if is_idle and self._timer is None and not self.transport.is_closing():
             self._await_headers()
         if self._in_headers and self._header_bytes > self.app_state[MAX_HEADERS]:
             self._refuse_headers()
+
+    def _feed(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as error:
+            if self._is_upgrade():
+                self._parse_without_upgrade(data[error.args[0] :])
+            else:  # CONNECT
+                self.send_400_response("this method is not supported")
+        except httptools.HttpParserError:
+            self.logger.warning("Invalid HTTP request received.")
+            self.send_400_response("Invalid HTTP request received.")
+
+    def _is_upgrade(self) -> bool:
+        return bool(self.parser.should_upgrade()) and self.parser.get_method() != b"CONNECT"
+
+    def _parse_without_upgrade(self, rest: bytes) -> None:
+        """Parse a request again without its header `upgrade`, which a server may ignore: the parser skips the body."""
+        lines = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
+        lines += [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as in uvicorn
+        self._feed(b"\r\n".join([*lines, b"", b""]) + rest)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio allows
         """Answer complete requests: the client may have closed only its half of the connection."""
@@ -89,6 +138,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Stop the timer; the application limits the body."""
+        if self._is_upgrade():
+            return
         self._in_headers = False
         self._stop_waiting()
         super().on_headers_complete()
@@ -97,9 +148,10 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Resume reading, which a large body pauses; otherwise a disconnect would not be noticed."""
+        if self._is_upgrade():
+            return
         super().on_message_complete()
-        if not self.pipeline:
-            self.flow.resume_reading()
+        self.flow.resume_reading()
 
     def on_response_complete(self) -> None:
         """Close the connection after the last answer, if nothing more can be read."""
@@ -114,6 +166,16 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse_headers()
         else:
             self._refuse(b"400 Bad Request", msg)
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read."""
+        super().pause_writing()
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        """Stop waiting: the client has read everything."""
+        self._stop_waiting_for_reader()
+        super().resume_writing()
 
     def shutdown(self) -> None:
         """Close an idle connection after reading requests in transit."""
@@ -130,6 +192,22 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._timer:
             self._timer.cancel()
             self._timer = None
+
+    def _await_reader(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        self._reader_timer = self.loop.call_later(self.app_state[MAX_SECONDS], self._check_reader, unread)
+
+    def _stop_waiting_for_reader(self) -> None:
+        if self._reader_timer:
+            self._reader_timer.cancel()
+            self._reader_timer = None
+
+    def _check_reader(self, before: int) -> None:
+        """Disconnect a client that does not read its answers, which would stay in memory."""
+        if self.transport.get_write_buffer_size() > before - SLOWEST_READER:
+            self.transport.abort()
+        else:
+            self._await_reader()
 
     def _give_up(self) -> None:
         if self.flow.read_paused:  # the client was not slow

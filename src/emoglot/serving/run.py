@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import signal
 import socket
 import tempfile
-from typing import Any
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, cast
 
 import uvicorn
-from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors import multiprocess
 
 from emoglot.errors import UsageError
 from emoglot.serving.app import create_app
 from emoglot.serving.metrics import SHARED_FOLDER
-from emoglot.serving.protocol import LimitedProtocol
+from emoglot.serving.protocol import GRACE, LimitedProtocol
 from emoglot.serving.service import load_model
 from emoglot.serving.settings import Settings
 
@@ -28,7 +31,9 @@ def run(settings: Settings) -> None:
     if settings.workers == 1:
         # uvicorn ends the process with the signal that it received, which systemd counts as success.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        uvicorn.run(create_app(settings, model), **_options(settings))
+        server = Server(uvicorn.Config(create_app(settings, model), **_options(settings)))
+        with suppress(KeyboardInterrupt):
+            server.run()
         return
     del model  # every worker loads its own
     os.environ.update(settings.to_environment())  # workers read the settings from there
@@ -39,11 +44,58 @@ def run(settings: Settings) -> None:
         Workers(config, [config.bind_socket()]).run()
 
 
-class Workers(Multiprocess):
+class Server(uvicorn.Server):
+    """Answers all clients that had connected when it was told to end.
+
+    uvicorn resets connections that wait in the queue of the system at that moment. One that asyncio has accepted, but
+    not passed on yet, would not learn of the end and be kept alive.
+    """
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept what waits in the queue and close the listening sockets, then let all connections finish."""
+        waiting = [one for server in self.servers for listener in server.sockets for one in _waiting(listener)]
+        for server in self.servers:
+            server.close()
+        for connection in waiting:
+            await asyncio.get_running_loop().connect_accepted_socket(self._protocol, connection)
+        await asyncio.sleep(GRACE)  # until all of them are among the connections of uvicorn
+        await super().shutdown(sockets)
+
+    def _protocol(self) -> LimitedProtocol:
+        return LimitedProtocol(self.config, self.server_state, self.lifespan.state)
+
+
+def _waiting(listener: socket.socket) -> Iterator[socket.socket]:
+    """Accept all connections in the queue of the system."""
+    with listener.dup() as own:  # asyncio's has no accept()
+        own.setblocking(False)
+        while True:
+            try:
+                yield own.accept()[0]
+            except OSError:  # usually BlockingIOError: the queue is empty
+                return
+
+
+class Worker(multiprocess.Process):
+    """A worker process of uvicorn, with our server."""
+
+    @property
+    def server(self) -> Server:
+        """The server of this process."""
+        if self._server is None:
+            self._server = Server(self.config)
+        return cast(Server, self._server)
+
+
+class Workers(multiprocess.Multiprocess):
     """Worker processes whose listening socket is closed before they end.
 
     uvicorn keeps it open in the parent: clients could still connect while the workers finish, and would be reset.
     """
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+        multiprocess.Process = Worker  # type: ignore[misc]  # the only way to choose what is started
+        super().__init__(config, sockets)
 
     def terminate_all(self) -> None:
         """Close the listening socket, then let the workers finish."""

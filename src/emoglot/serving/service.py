@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from emoglot._version import __version__
 from emoglot.encoders.registry import BUNDLED_MODEL
-from emoglot.errors import DataError, ModelError
+from emoglot.errors import DataError, ModelError, shown
 from emoglot.evaluation.evidence import list_languages
 from emoglot.inference.checks import read_page
 from emoglot.inference.description import CARD_FILE
@@ -98,7 +98,7 @@ class Service:
         assert not isinstance(language, list)
         labels = self._model.labels
         if unknown := sorted(set(request.threshold) - set(labels)):
-            raise DataError(f"threshold must be for labels among {', '.join(labels)}, got {unknown[0]!r}")
+            raise DataError(f"threshold must be for labels among {', '.join(labels)}, got {shown(unknown[0])}")
         strict = self._strict_thresholds(request)
         never = [] if strict is None else self._model.strictness.never_given(labels, request.precision, request.recall)
         results = await self._batcher.submit([_item(text, request, language, strict) for text in texts])
