@@ -165,7 +165,7 @@ def test_a_table_of_too_many_columns_is_refused_at_once(header, rule, tmp_path):
     began = time.process_time()
     with pytest.raises(DataError, match=rule):
         open_scored(path, Options())
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 5  # without the limits, 11 s and more; with them, about one
 
 
 # Intervals
