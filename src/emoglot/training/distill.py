@@ -128,8 +128,7 @@ def vote(
 
 def thresholds_of(teachers: Sequence[Model], labels: Sequence[str]) -> NDArray[np.float32]:
     """Return the mean threshold of each label; NaN for sentiment, which has none."""
-    found = [dict(zip(teacher.labels, teacher.state.thresholds, strict=True)) for teacher in teachers]
-    cuts = np.array([[given.get(label, np.nan) for label in labels] for given in found], dtype=np.float32)
+    cuts = np.array([[given.get(label, np.nan) for label in labels] for given in (one.thresholds for one in teachers)])
     return np.asarray(cuts.mean(axis=0), dtype=np.float32)
 
 
