@@ -60,3 +60,14 @@ def test_thresholds_for_a_domain(run: Run, model_folder: Path, table: Path, tmp_
     (record,) = run("predict", *model, "--language", "en-x-posts", "so happy").records()
     cuts = zip(state.labels, state.language_thresholds["und-x-posts"], strict=True)
     assert record["labels"] == [name for name, cut in cuts if record["scores"][name] >= cut]
+
+
+def test_thresholds_by_translations(run: Run, model_folder: Path, table: Path, tmp_path: Path) -> None:
+    lines = [f"I am so happy about {number}\tIch bin so froh über {number}" for number in range(60 * 32)]
+    (tmp_path / "de.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    arguments = ["thresholds", "--model", model_folder, "--parallel", tmp_path / "de.tsv"]
+    result = run(*arguments, "--out", tmp_path / "model")
+    assert (result.code, result.out) == (0, f"{tmp_path / 'model'}\n"), result.err
+    assert "thresholds for de, matched by translations" in result.err
+    assert load(tmp_path / "model").state.matched_thresholds.keys() == {"de"}
+    check_error(run(*arguments, "--data", table, "--out", tmp_path / "both"), USAGE, "--parallel", "once for each")

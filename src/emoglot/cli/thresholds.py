@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.inputs import read_labelled, read_recipe
+from emoglot.cli.inputs import read_labelled, read_recipe, read_translations
 from emoglot.cli.output import note, spinner
 from emoglot.errors import UsageError
 
 if TYPE_CHECKING:
     from emoglot.data.dataset import Dataset
+    from emoglot.model import Model
 
 
 @options.expanded
@@ -40,6 +41,12 @@ def thresholds(
             max=1,
         ),
     ] = 0.0,
+    parallel: Annotated[
+        list[Path] | None,
+        options.data_option(
+            "PATH", "Match thresholds to languages without labels, by translations: LANGUAGE.tsv, or a folder."
+        ),
+    ] = None,
     reading: options.ReadingOptions,
 ) -> None:
     """Choose the thresholds of a model on your own data.
@@ -53,6 +60,12 @@ def thresholds(
     options.check_new(out)
     check_target(out)
     model = chosen.load()
+    if parallel:
+        if data or config or pooled or domain or least_precision:
+            raise UsageError("--parallel takes no labelled data and no options for it: run the command once for each")
+        _match(model, parallel, reading).save(out)
+        typer.echo(str(out))
+        return
     rows = read_labelled(data, reading, model.labels) if data else _read_config(config, root)
     with spinner(f"scoring {len(rows):,} texts"):
         fitted = calibrate(model, rows, pooled=pooled, domain=domain, least_precision=least_precision)
@@ -61,6 +74,17 @@ def thresholds(
     names = ", ".join("any language" if code == NO_LANGUAGE else code for code in sorted(languages))
     note(f"thresholds for {names}{f' of {domain}' if domain else ''}, chosen on {len(rows):,} rows")
     typer.echo(str(out))
+
+
+def _match(model: Model, paths: list[Path], reading: options.ReadingOptions) -> Model:
+    """Return the model with thresholds matched by translations."""
+    from emoglot.evaluation.translation_thresholds import match_thresholds
+
+    pairs = read_translations(paths, skip_bad=reading.skip_bad)
+    with spinner(f"scoring translations into {len(set(pairs.languages))} languages"):
+        matched = match_thresholds(model, pairs)
+    note(f"thresholds for {', '.join(sorted(matched.state.matched_thresholds))}, matched by translations")
+    return matched
 
 
 def _read_config(config: Path | None, root: Path) -> Dataset:

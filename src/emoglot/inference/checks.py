@@ -172,7 +172,7 @@ def check_state(state: ModelState, normalisation: int | None, folder: Path) -> N
 
 def _check_thresholds(state: ModelState, folder: Path) -> None:
     width = len(state.labels)
-    cuts = (state.thresholds, *state.language_thresholds.values())
+    cuts = (state.thresholds, *state.language_thresholds.values(), *state.matched_thresholds.values())
     if any(thresholds.shape != (width,) for thresholds in cuts):
         raise ModelError(f"{folder}: there must be one threshold for each of {width} labels")
     tables = () if state.strictness is None else tuple(vars(state.strictness).values())

@@ -57,6 +57,7 @@ class ModelDescription:
     labels: list[str]
     thresholds: Thresholds
     language_thresholds: dict[str, Thresholds] = field(default_factory=dict)
+    matched_thresholds: dict[str, Thresholds] = field(default_factory=dict)
     strictness: StrictnessTables | None = None
     encoder: EncoderReference
     normalisation: int | None = None

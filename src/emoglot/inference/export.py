@@ -29,7 +29,7 @@ from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.errors import EncoderError, UsageError
 from emoglot.files import copy_files, folder_in_the_making
 from emoglot.inference import ngrams
-from emoglot.inference.folder import listed
+from emoglot.inference.folder import listed, listed_by_language
 from emoglot.inference.head import HeadRuntime, logits_of
 from emoglot.text import letters, patterns
 from emoglot.text import normalise as text
@@ -107,7 +107,7 @@ def _describe(model: Model, encoder: OnnxEncoder) -> dict[str, Any]:
         "labels": list(state.labels),
         "sentiment": list(state.sentiment),
         "thresholds": listed(state.thresholds),
-        "language_thresholds": {code: listed(values) for code, values in state.language_thresholds.items()},
+        "language_thresholds": listed_by_language({**state.matched_thresholds, **state.language_thresholds}),
         "normalisation": _normalisation(),
         "tokenizer": {"file": TOKENIZER_FILE, "max_tokens": encoder.description.max_tokens},
         "encoder": _encoder(encoder.description),

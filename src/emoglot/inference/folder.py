@@ -88,8 +88,9 @@ class ModelState:
     wide: WideChannel | None
     training: Mapping[str, Any]  # summaries of the data and of the training
     metrics: Evaluation  # as measured on held-out validation rows
-    # By language, instead of `thresholds`.
+    # By language, instead of `thresholds`: chosen on labelled texts, and matched by translations.
     language_thresholds: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    matched_thresholds: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     includes_encoder: bool = False  # whether the encoder was trained for this model and is in its folder
     strictness: Strictness | None = None  # thresholds for a wanted precision or recall
 
@@ -106,20 +107,24 @@ class ModelState:
     def thresholds_for(self, language: str | None, *, named: bool = True) -> NDArray[np.float64]:
         """Return the thresholds of a language such as "pt-BR", else those of "pt", else those for any text.
 
-        The code for texts of one domain ends in a private subtag of BCP 47: "pt-BR-x-brighter", or "und-x-brighter" for
-        any language. A text in a recognised language may differ from the texts that chose the thresholds of that
-        language. Therefore, unless the caller `named` the language, its thresholds are averaged with those for any
-        text, and a label that would be right less than two times in five in texts of any language needs a higher
-        score, at most the threshold for any text.
+        "Those for any text" are those that translations matched to the language, if there are any. The code for texts
+        of one domain ends in a private subtag of BCP 47: "pt-BR-x-brighter", or "und-x-brighter" for any language. A
+        text in a recognised language may differ from the texts that chose the thresholds of that language. Therefore,
+        unless the caller `named` the language, its thresholds are averaged with those for any text, and a label that
+        would be right less than two times in five in texts of any language needs a higher score, at most the threshold
+        for any text.
         """
-        found = (self.language_thresholds.get(code) for code in _broader(language or NO_LANGUAGE))
-        own = next((thresholds for thresholds in found if thresholds is not None), self.thresholds)
+        codes = tuple(_broader(language or NO_LANGUAGE))
+        anyhow = next(
+            (self.matched_thresholds[code] for code in codes if code in self.matched_thresholds), self.thresholds
+        )
+        own = next((self.language_thresholds[code] for code in codes if code in self.language_thresholds), anyhow)
         if named:
             return own
-        mean = RECOGNISED_SHARE * own + (1 - RECOGNISED_SHARE) * self.thresholds
+        mean = RECOGNISED_SHARE * own + (1 - RECOGNISED_SHARE) * anyhow
         if self.strictness is None:
             return mean
-        return np.maximum(mean, np.minimum(self.strictness.thresholds(LEAST_PRECISION, None), self.thresholds))
+        return np.maximum(mean, np.minimum(self.strictness.thresholds(LEAST_PRECISION, None), anyhow))
 
     def thresholds_of(self, languages: Sequence[str | None], named: Sequence[bool]) -> NDArray[np.float64]:
         """Return the thresholds (texts, labels) for the language of each text, and whether the caller named it."""
@@ -249,9 +254,8 @@ def _state(
         wide=_wide_channel(_without_prefix(tensors, _WIDE_PREFIX), config),
         training=description.training,
         metrics=description.metrics,
-        language_thresholds={
-            language: _thresholds(values) for language, values in description.language_thresholds.items()
-        },
+        language_thresholds=_thresholds_by_language(description.language_thresholds),
+        matched_thresholds=_thresholds_by_language(description.matched_thresholds),
         includes_encoder=includes_encoder,
         strictness=None if tables is None else Strictness(_table(tables.precision), _table(tables.recall)),
     )
@@ -283,7 +287,8 @@ def _describe(state: ModelState, version: str) -> ModelDescription:
         emoglot=version,
         labels=list(state.labels),
         thresholds=listed(state.thresholds),
-        language_thresholds={name: listed(values) for name, values in state.language_thresholds.items()},
+        language_thresholds=listed_by_language(state.language_thresholds),
+        matched_thresholds=listed_by_language(state.matched_thresholds),
         strictness=tables,
         encoder=EncoderReference(state.encoder_name, state.encoder_fingerprint),
         normalisation=NORMALISATION_VERSION,
@@ -297,6 +302,15 @@ def _describe(state: ModelState, version: str) -> ModelDescription:
 def listed(thresholds: NDArray[np.float64]) -> Thresholds:
     """Return thresholds as a list; a label that is never predicted has None."""
     return [None if value == NEVER else float(value) for value in thresholds]
+
+
+def listed_by_language(thresholds: Mapping[str, NDArray[np.float64]]) -> dict[str, Thresholds]:
+    """Return the thresholds of languages as lists."""
+    return {language: listed(values) for language, values in thresholds.items()}
+
+
+def _thresholds_by_language(thresholds: Mapping[str, Thresholds]) -> dict[str, NDArray[np.float64]]:
+    return {language: _thresholds(values) for language, values in thresholds.items()}
 
 
 def _thresholds(values: Thresholds) -> NDArray[np.float64]:
