@@ -28,12 +28,18 @@ from emoglot.training.parts import split_held_out
 from emoglot.training.to_onnx import compile_head
 
 RECIPE = Path(__file__).with_suffix(".toml")
-# N-grams gain on labels and lose on denials and translations, so their weight is small. N-grams that occur in texts of
-# languages which the encoder hardly knows weigh more, by up to FACTOR. docs/models.md has a table.
+# N-grams gain on labels and lose on denials and translations: those of languages that the encoder knows have a small
+# weight. Those of languages which it hardly knows have a large one, if hardly any other language has them: Nigerian
+# Pidgin shares its words with English, and Sundanese some with Indonesian. docs/models.md has a table.
 WEIGHT = 0.08
-FACTOR = 8.0
+KNOWN, LITTLE_KNOWN = 0.3, 12.0  # factors of the weight
+EXCLUSIVENESS = 4  # power of the share of an n-gram's texts that are in a little-known language
 BUCKETS = 2**19  # twice as many as by default: BRIGHTER and the collection have sixty languages
-LITTLE_KNOWN = ("am", "arq", "ary", "ha", "ig", "om", "pcm", "rw", "so", "su", "sw", "ti", "tt", "vmw", "yo")
+LITTLE_KNOWN_LANGUAGES = (
+    *("am", "arq", "ary", "ha", "ig", "om", "pcm", "rw", "so", "su", "sw", "ti", "tt", "vmw", "yo"),
+    # Languages of Indonesia; those close to Malay are not among them, since Indonesian would lose its denials.
+    *("bhp", "btk", "bug", "jv", "mad", "mak", "rej"),
+)
 
 
 def main(folder: Path, data: Path, out: Path) -> None:
@@ -90,17 +96,19 @@ def main(folder: Path, data: Path, out: Path) -> None:
 
 
 def emphasise(channel: WideChannel, texts: Sequence[str], languages: Sequence[str], labels: int) -> WideChannel:
-    """Return a channel in which n-grams of little-known languages have up to `FACTOR` times the weight.
+    """Return a channel in which n-grams have the more weight, the more exclusively little-known languages have them.
 
     This applies to the first `labels` outputs, not to sentiment.
     """
     counts = count_ngrams(texts, channel.config)
     known = channel.ngrams.are_known(counts)
     buckets, size = counts.buckets[known], channel.config.buckets
-    is_own = np.array([language.partition("-")[0] in LITTLE_KNOWN for language in languages])[counts.rows[known]]
-    share = np.bincount(buckets, is_own, size) / np.maximum(1, np.bincount(buckets, minlength=size))
+    is_own = np.array([language.partition("-")[0] in LITTLE_KNOWN_LANGUAGES for language in languages])
+    own = np.bincount(buckets, is_own[counts.rows[known]], size)
+    share = own / np.maximum(1, np.bincount(buckets, minlength=size))
     weights = channel.weights.astype(np.float32)
-    weights[:, :labels] *= (1 + (FACTOR - 1) * share).astype(np.float32)[:, None]
+    factor = KNOWN + (LITTLE_KNOWN - KNOWN) * share**EXCLUSIVENESS
+    weights[:, :labels] *= factor.astype(np.float32)[:, None]
     return replace(channel, weights=weights.astype(np.float16))
 
 
