@@ -3,8 +3,8 @@
     python -m benchmarks.languages --data DIR [--model FOLDER]
 
 Labelled data: the dev sets of E-c, BRIGHTER, and those of the collection whose annotators could choose several labels,
-with thresholds for any text chosen on the other datasets, as for a user who does not set a language. Translations:
-FLORES dev, and the held-out sentences of the parallel text.
+with thresholds for any text chosen on the other datasets. Translations: FLORES dev or, for languages that it does not
+have, held-out sentences of the parallel text, some of which also matched the thresholds of the language.
 """
 
 from __future__ import annotations
@@ -70,9 +70,14 @@ def labelled(found: Scores, data: Path) -> dict[str, tuple[float, int]]:
 
 def translated(data: Path) -> Parallel:
     """Return pairs that were not trained on."""
+    flores = read_parallel([data / "parallel/flores-dev"])
+    measured = set(flores.languages)
     _, held_out = read_parallel([data / "parallel/train", data / "parallel/more"], skip_bad=True).split()
-    sentences = held_out.select(np.flatnonzero([not source.startswith(WORDS) for source in held_out.sources]))
-    pairs = join([sentences, read_parallel([data / "parallel/flores-dev"])])
+    is_needed = [
+        language not in measured and not source.startswith(WORDS)
+        for language, source in zip(held_out.languages, held_out.sources, strict=True)
+    ]
+    pairs = join([held_out.select(np.flatnonzero(is_needed)), flores])
     languages = np.array(pairs.languages)
     order = np.random.default_rng(0).permutation(len(pairs))
     chosen = [order[languages[order] == code][:MOST_PAIRS] for code in np.unique(languages)]

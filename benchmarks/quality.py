@@ -4,7 +4,7 @@
 
 Rows that choose a threshold are never measured with it: each group of rows (a language of E-c or BRIGHTER, or a
 dataset) is split in two, and each half is measured with thresholds chosen on the other half or, for "any text", on all
-other groups. Scores are computed once.
+other groups. Plain sentences and translations, which choose no thresholds, get the labels that `predict` gives them.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def main() -> None:
     thresholds = given_thresholds(pooled)
     results["thresholds"] = dict(zip(SEMEVAL_LABELS, np.round(thresholds, 3).tolist(), strict=True))
     results |= dict(measure_calibration(pooled))
-    results |= dict(measure_sentences(found, thresholds))
-    results |= dict(measure_flips(found, thresholds))
-    results |= dict(measure_agreement(found, thresholds, arguments.data))
+    results |= dict(measure_sentences(found))
+    results |= dict(measure_flips(found))
+    results |= dict(measure_agreement(found, arguments.data))
     for name, value in results.items():
         print(f"{name}: {value}")
     if arguments.json:
@@ -103,6 +103,10 @@ class Scores:
 
     def of(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return self._model.predict_proba(texts)[:, self._columns]
+
+    def labels_of(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Return the labels that `predict` gives by default, as an indicator array."""
+        return self._model.choose(self._model.analyse(texts))[:, self._columns]
 
     def read(self, name: str, paths: Sequence[Path], format_name: str | None) -> list[Group]:
         """Read files, and group their rows by dataset and language."""
@@ -185,10 +189,10 @@ def measure_calibration(groups: Sequence[Group]) -> Iterable[tuple[str, object]]
     yield "calibration error", errors
 
 
-def measure_sentences(found: Scores, thresholds: NDArray[np.float64]) -> Iterable[tuple[str, object]]:
+def measure_sentences(found: Scores) -> Iterable[tuple[str, object]]:
     """Measure the plain sentences like the tests, and list the errors."""
     rows = table(TESTS / "plain_sentences.tsv")
-    chosen = apply_thresholds(found.of([row["text"] for row in rows]), thresholds)
+    chosen = found.labels_of([row["text"] for row in rows])
     right: dict[str, list[bool]] = {}
     wrong = []
     for row, given_row in zip(rows, chosen, strict=True):
@@ -203,16 +207,16 @@ def measure_sentences(found: Scores, thresholds: NDArray[np.float64]) -> Iterabl
     yield "wrong", "\n  " + "\n  ".join(wrong)
 
 
-def measure_flips(found: Scores, thresholds: NDArray[np.float64]) -> Iterable[tuple[str, object]]:
+def measure_flips(found: Scores) -> Iterable[tuple[str, object]]:
     rows = table(STABILITY)
-    labels = apply_thresholds(found.of([row["text"] for row in rows]), thresholds)
+    labels = found.labels_of([row["text"] for row in rows])
     english = {row["group"]: index for index, row in enumerate(rows) if row["language"] == "en"}
     own = [index for index, row in enumerate(rows) if row["language"] != "en"]
     flips = labels[own] != labels[[english[rows[index]["group"]] for index in own]]
     yield "translations with a flipped label", f"{100 * flips.any(axis=1).mean():.0f} %"
 
 
-def measure_agreement(found: Scores, thresholds: NDArray[np.float64], data: Path) -> Iterable[tuple[str, object]]:
+def measure_agreement(found: Scores, data: Path) -> Iterable[tuple[str, object]]:
     """Measure Cohen's κ between the labels of translations and those of their English."""
     files = sorted((data / "parallel/flores-dev").glob("*.tsv.gz"))
     by_language: dict[str, float] = {}
@@ -221,9 +225,9 @@ def measure_agreement(found: Scores, thresholds: NDArray[np.float64], data: Path
         pairs = read_parallel([file])
         pairs = pairs.select(np.arange(min(FLORES_ROWS, len(pairs))))
         new = [text for text in pairs.english if text not in english_labels]
-        english_labels |= dict(zip(new, apply_thresholds(found.of(new), thresholds), strict=True))
+        english_labels |= dict(zip(new, found.labels_of(new), strict=True))
         english = np.array([english_labels[pairs.english[index]] for index in pairs.english_of])
-        by_language[pairs.languages[0]] = cohen_kappa(english, apply_thresholds(found.of(pairs.texts), thresholds))
+        by_language[pairs.languages[0]] = cohen_kappa(english, found.labels_of(pairs.texts))
     yield "agreement, mean", round(float(np.mean(list(by_language.values()))), 3)
     yield "agreement", {code: round(value, 2) for code, value in by_language.items()}
 

@@ -18,7 +18,6 @@ from emoglot.inference.description import LANGUAGES_FILE
 from emoglot.inference.folder import write_page
 from emoglot.model import Model
 from emoglot.schema import build
-from emoglot.text.language_names import ANY
 
 
 @dataclass(frozen=True)
@@ -58,10 +57,10 @@ def write_languages(languages: Sequence[Language], model_folder: Path) -> None:
 def agreement(model: Model, parallel: Parallel) -> dict[str, tuple[float, int]]:
     """Return for every language the agreement of its labels with those of the English, and the number of pairs.
 
-    It is Cohen's κ: 1 is full agreement, 0 is chance.
+    It is Cohen's κ: 1 is full agreement, 0 is chance. The labels are those that `predict` gives by default.
     """
-    english = model.choose(model.analyse(parallel.english, ANY))[parallel.english_of]
-    translated = model.choose(model.analyse(parallel.texts, ANY))
+    english = model.choose(model.analyse(parallel.english))[parallel.english_of]
+    translated = model.choose(model.analyse(parallel.texts))
     result = {}
     languages = np.array(parallel.languages)
     for language in np.unique(languages).tolist():
