@@ -99,10 +99,11 @@ class Model:
     ) -> Prediction | list[Prediction]:
         """Return the prediction for a text, or for each text of a list: labels, scores, sentiment and language.
 
-        `language` is one language for all texts, or one for each, by code or name. By default it is recognised; "any"
-        turns that off. If the model has thresholds for a language, they are used. With `precision=0.8`, a label is
-        predicted from the lowest score at which it was right 8 times in 10 on validation data; with `recall=0.8`, from
-        the highest score that found 8 in 10 of its texts.
+        `language` is one language for all texts, or one for each, by code or name. If the model has thresholds for a
+        given language, they are used. By default the language is recognised, and its thresholds are averaged with those
+        for any text; "any" turns recognition off. With `precision=0.8`, a label is predicted from the lowest score at
+        which it was right 8 times in 10 on validation data; with `recall=0.8`, from the highest score that found 8 in 10
+        of its texts. Both apply to texts of any language, and at most one of them can be given.
         """
         is_one = isinstance(texts, str)
         analysis = self.analyse([texts] if isinstance(texts, str) else texts, language)
