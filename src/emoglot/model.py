@@ -102,8 +102,8 @@ class Model:
         `language` is one language for all texts, or one for each, by code or name. If the model has thresholds for a
         given language, they are used. By default the language is recognised, and its thresholds are averaged with those
         for any text; "any" turns recognition off. With `precision=0.8`, a label is predicted from the lowest score at
-        which it was right 8 times in 10 on validation data; with `recall=0.8`, from the highest score that found 8 in 10
-        of its texts. Both apply to texts of any language, and at most one of them can be given.
+        which it was right 8 times in 10 on validation data; with `recall=0.8`, from the highest score that found 8 in
+        10 of its texts. At most one of the two can be given; they replace the thresholds of a language.
         """
         is_one = isinstance(texts, str)
         analysis = self.analyse([texts] if isinstance(texts, str) else texts, language)
