@@ -48,7 +48,7 @@ class EmotionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     encoder
         An encoder by name, folder or instance; by default the one in the package.
     labels
-        The names of the columns, if labels are given as an array.
+        The names of the columns, if labels are given as an array; by default the eleven emotions.
     config
         An `emoglot.Config` with all settings of the training; by default those of the paper.
     wide
@@ -58,7 +58,7 @@ class EmotionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     quantize
         "int8" reduces a fine-tuned encoder to a quarter of its size; "none" keeps it.
     device
-        The device for torch: "auto", "cpu", "cuda" or "mps".
+        The device for torch: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one.
     cache
         The folder in which token vectors are kept between runs; by default one in the user's cache.
     """
