@@ -1,4 +1,10 @@
-"""emoglot: which emotions a text carries, in a hundred languages."""
+"""emoglot finds the emotions that a text carries, in about a hundred languages.
+
+>>> import emoglot
+>>> model = emoglot.load()
+>>> model.predict("Je suis tellement triste sans toi").labels
+('sadness',)
+"""
 
 from __future__ import annotations
 

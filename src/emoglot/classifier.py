@@ -45,14 +45,22 @@ class EmotionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    encoder : an encoder by name, folder or instance; by default the one in the package.
-    labels : the names of the columns, if labels are given as an array.
-    config : an `emoglot.Config` with all settings of the training.
-    wide : whether to train n-grams beside the network.
-    fine_tune : whether to train the encoder as well; it then becomes part of the model.
-    quantize : "int8" reduces a fine-tuned encoder to a quarter of its size.
-    device : the device for torch: "auto", "cpu", "cuda" or "mps".
-    cache : the folder in which token vectors are kept between runs.
+    encoder
+        An encoder by name, folder or instance; by default the one in the package.
+    labels
+        The names of the columns, if labels are given as an array; by default the eleven emotions.
+    config
+        An `emoglot.Config` with all settings of the training; by default those of the paper.
+    wide
+        Whether to train n-grams beside the network; by default as in the config.
+    fine_tune
+        Whether to train the encoder as well; it then becomes part of the model.
+    quantize
+        "int8" reduces a fine-tuned encoder to a quarter of its size; "none" keeps it.
+    device
+        The device for torch: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one.
+    cache
+        The folder in which token vectors are kept between runs; by default one in the user's cache.
     """
 
     model_: Model
@@ -91,7 +99,12 @@ class EmotionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Train on texts with labels, and return self.
 
         Labels are sets or lists of names, one name per text, or an array or data frame of 0 and 1 in which NaN means
-        not annotated. If each text has one name and no config is given, exactly one label is true.
+        not annotated. If each text has one name and no config is given, the task is single-label: exactly one label is
+        predicted for a text.
+
+        `validation` is a pair (texts, labels) for early stopping, thresholds and metrics; by default, a fifth of the
+        texts is held out. `on_features(done, total)` is called while texts are encoded, and `on_epoch` after every
+        epoch with its number, loss and macro-F1.
         """
         from emoglot.training.train import train_model  # the first module that needs torch
 
@@ -133,7 +146,7 @@ class EmotionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(scores / np.where(sums > 0, sums, np.float32(1)))  # a text that is not read keeps zeros
 
     def score(self, texts: Iterable[str], labels: Any) -> float:
-        """Return macro-F1, which the thresholds maximise."""
+        """Return the macro-F1 of predictions for labelled texts, from 0 to 1."""
         model = self._trained()
         data = to_dataset(texts, labels, model.labels)
         chosen = model.choose(model.analyse(data.texts))

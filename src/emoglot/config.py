@@ -188,7 +188,11 @@ class ExtensionConfig(Checked):
 
 @dataclass(frozen=True)
 class Config(Checked):
-    """All settings of one model."""
+    """All settings of a training; the defaults are the authors' best settings for three languages.
+
+    `task` is "multi-label" or "single-label"; the other fields are tables of settings. `override({"loss.gamma": 2.0})`
+    returns a config with another setting, and `to_toml` lists all of them.
+    """
 
     task: str = choice(TASKS)
     head: HeadConfig = field(default_factory=HeadConfig)

@@ -36,10 +36,10 @@ from emoglot.text.recognise import recognise_languages
 
 
 class Model:
-    """A trained model: an encoder, a head above it, and one threshold for each label.
+    """A trained model: an encoder, a network on top of it, and one threshold for each label.
 
-    `emoglot.load` returns one; `EmotionClassifier` trains one. A model is immutable and can be used from several
-    threads.
+    `emoglot.load` returns a model, and `EmotionClassifier` trains one. A model is immutable, can be pickled, and can be
+    used from several threads.
     """
 
     def __init__(self, state: ModelState, encoder: Encoder) -> None:
@@ -81,7 +81,10 @@ class Model:
         return Model(state, self.encoder)
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
-        """Return the scores, float32 (texts, labels); all scores of an empty or unreadable text are 0."""
+        """Return the scores of texts, float32 (texts, labels), with columns in the order of `labels`.
+
+        All scores of an empty or unreadable text are 0.
+        """
         return self._score(check_texts(texts)).scores
 
     @overload  # a string is also an iterable of strings
@@ -99,10 +102,11 @@ class Model:
     ) -> Prediction | list[Prediction]:
         """Return the prediction for a text, or for each text of a list: labels, scores, sentiment and language.
 
-        `language` is one language for all texts, or one for each, by code or name. By default it is recognised; "any"
-        turns that off. If the model has thresholds for a language, they are used. With `precision=0.8`, a label is
-        predicted from the lowest score at which it was right 8 times in 10 on validation data; with `recall=0.8`, from
-        the highest score that found 8 in 10 of its texts.
+        `language` is one language for all texts, or one for each, by code or name. If the model has thresholds for a
+        given language, they are used. By default the language is recognised, and its thresholds are averaged with those
+        for any text; "any" turns recognition off. With `precision=0.8`, a label is predicted from the lowest score at
+        which it was right 8 times in 10 on validation data; with `recall=0.8`, from the highest score that found 8 in
+        10 of its texts. At most one of the two can be given; they replace the thresholds of a language.
         """
         is_one = isinstance(texts, str)
         analysis = self.analyse([texts] if isinstance(texts, str) else texts, language)
@@ -151,12 +155,18 @@ class Model:
         return decide(scores, self.state.thresholds_of(languages, named), single_label=self.config.single_label)
 
     def explain(self, text: str) -> tuple[TokenWeight, ...]:
-        """Return every token of a text that is read, with its attention weight; the weights sum to 1."""
+        """Return every token of a text, as far as it is read, with its attention weight; the weights sum to 1.
+
+        If the network has an attention for each label, as in the model of the package, a weight is the mean over them.
+        """
         check_texts([text])
         return self._pipeline.explain(text)
 
     def save(self, folder: Path | str) -> Path:
-        """Write the model folder; an existing model is replaced, but no other file or folder."""
+        """Write the model to a folder and return its path; `emoglot.load` reads it.
+
+        A folder that contains a model is replaced. Any other existing file or folder raises an error.
+        """
         return self._write(Path(folder))
 
     def push_to_hub(
@@ -222,9 +232,16 @@ def load(
 ) -> Model:
     """Load a trained model: a folder, a model of the Hugging Face hub, or by default the model in the package.
 
-    A local folder takes precedence over a model of the hub with the same name ("user/model"). `revision` is a branch,
-    tag or commit of the hub, and `token` an access token for private models. `encoder` is the folder of the model's
-    encoder, if it was moved.
+    Parameters
+    ----------
+    name
+        A model folder, or "user/model" on the hub; a local folder takes precedence.
+    revision
+        A branch, tag or commit of the hub.
+    token
+        An access token of the hub, for private models.
+    encoder
+        The name or folder of the model's encoder, if it was moved or exported.
     """
     folder = find_model(BUNDLED_MODEL if name is None else name, revision=revision, token=token)
     state = read_model(folder)

@@ -29,12 +29,25 @@ def score_frame(
     recall: float | None = None,
     prefix: str = "",
 ) -> Frame:
-    """Add columns: labels, the score of each label, sentiment, language, and whether the text could be read.
+    """Return a data frame with new columns: labels, the score of each label, sentiment, language, and two flags.
 
-    The column of texts is found by its name if it is not given. If a text is missing, the new columns are missing in
-    its row as well. By default the model in the package is used. `language` is one
-    language for all rows, or a list with one for each. The names of the new columns begin with `prefix`; the other
-    arguments are those of `predict`.
+    A missing text has missing values in the new columns. The flags are `truncated` and `unreadable`, as in
+    `Prediction`.
+
+    Parameters
+    ----------
+    frame
+        A pandas or polars DataFrame, or a pyarrow.Table; the result has the same type.
+    text_column
+        The column of texts; by default it is found by its name, such as text or comment.
+    model
+        The model to use; by default the one in the package.
+    language
+        One language for all rows, or one for each, by code or name; by default it is recognised.
+    precision, recall
+        As in `Model.predict`.
+    prefix
+        A prefix for the names of the new columns, if the frame already has some of them.
     """
     kind = type(frame).__module__.partition(".")[0]
     if (kind, type(frame).__name__) not in _FRAMES:

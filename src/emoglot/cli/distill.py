@@ -17,9 +17,7 @@ from emoglot.schema import fill
 def distill(
     extend: Annotated[str, options.option("NAME", "Encoder to add languages to: emoglot-small, or a folder.")],
     parallel: options.Translations,
-    out: Annotated[
-        Path, options.option("DIR", "Encoder folder to write. An interrupted run continues from its state.")
-    ],
+    out: Annotated[Path, options.option("DIR", "Encoder folder to write; an interrupted run continues from DIR.work.")],
     set_: Annotated[
         list[str] | None,
         options.option("NAME=VALUE", "One setting, such as epochs=3. Repeat the option for more.", "--set"),

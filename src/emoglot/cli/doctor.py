@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from emoglot.doctor import Finding
 
 
-def doctor(model: options.ModelFolder = None, as_json: options.AsJson = False) -> None:
+def doctor(model: options.ModelName = None, as_json: options.AsJson = False) -> None:
     """Check the installation and print information for bug reports.
 
     Lists versions, extras, encoders, caches, threads, telemetry and a test prediction, with the time of each check.

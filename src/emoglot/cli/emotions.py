@@ -25,4 +25,7 @@ def emotions(as_json: options.AsJson = False) -> None:
     for emotion in EMOTIONS:
         table.add_row(emotion.name, Text(emotion.definition), Text(emotion.examples[0]))
     console().print(table)
-    note("docs/emotions.md has more: near misses, three languages, what a score means, what not to use it for")
+    note(
+        "https://emoglot.github.io/emoglot/emotions/ has more: near misses, three languages, what a score means, what "
+        "not to use it for"
+    )

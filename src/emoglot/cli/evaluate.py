@@ -22,7 +22,11 @@ def evaluate(
     chosen: options.ModelOptions,
     data: options.DataFiles,
     domain: Annotated[
-        str | None, options.option("NAME", "Use the thresholds of this domain. Default: those of the dataset, if any.")
+        str | None,
+        options.option(
+            "NAME",
+            "Kind of text whose thresholds are used, as in `emoglot thresholds --domain`. Default: the dataset's name.",
+        ),
     ] = None,
     as_json: options.AsJson = False,
     reading: options.ReadingOptions,

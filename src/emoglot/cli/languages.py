@@ -12,7 +12,11 @@ from emoglot.cli.output import console, note
 
 
 def languages(model: options.ModelFolder = None, as_json: options.AsJson = False) -> None:
-    """List the languages of a model with their measured quality."""
+    """List the languages of a model with their measured quality.
+
+    Quality is macro-F1 on labelled texts, or the agreement (κ) between the labels of translations and those of their
+    English. Weak languages are marked.
+    """
     from emoglot.encoders.registry import BUNDLED_MODEL
     from emoglot.evaluation.evidence import list_languages
 

@@ -37,7 +37,13 @@ reading_option = partial(option, section=READING_SECTION)
 
 AsJson = Annotated[bool, flag("--json", "Print JSON instead of a table.")]
 ModelFolder = Annotated[Path | None, option("DIR", "Model folder. Default: the model in the package.", "--model")]
-EncoderOption = Annotated[str | None, option("NAME", "Encoder of the model, if it was moved.", "--encoder")]
+ModelName = Annotated[
+    Path | None,
+    option("NAME", "Model folder, or user/model on the Hugging Face hub. Default: the one in the package.", "--model"),
+]
+EncoderOption = Annotated[
+    str | None, option("NAME", "Name or folder of the model's encoder, if it was moved or exported.", "--encoder")
+]
 TrainingEncoder = Annotated[
     str, option("NAME", "Encoder to train on: a name of `emoglot encoders`, or a folder.", "--encoder")
 ]
@@ -52,7 +58,9 @@ ConfigFile = Annotated[
 Root = Annotated[Path, data_option("DIR", "Folder that the data files named in a TOML file are relative to.", "--root")]
 Translations = Annotated[
     list[Path],
-    data_option("PATH", "Translations: LANGUAGE.tsv with the columns English and text, or a folder of such files."),
+    data_option(
+        "PATH", "Translations: LANGUAGE.tsv, whose lines are English, a tab and the translation, or a folder of them."
+    ),
 ]
 SkipBad = Annotated[
     bool, flag("--skip-bad", "Drop malformed lines and print how many there were.", section=READING_SECTION)
@@ -60,9 +68,10 @@ SkipBad = Annotated[
 TextColumn = Annotated[
     str | None, reading_option("NAME", "Column with the text. Default: found by its name, such as text or tweet.")
 ]
-LanguageColumn = Annotated[str | None, reading_option("NAME", "Column with the language code of a row.")]
 Encoding = Annotated[str | None, reading_option("NAME", "Encoding of the files, such as cp1252. Default: recognised.")]
-Delimiter = Annotated[str | None, reading_option("SIGN", "Delimiter of CSV files. Default: recognised.")]
+Delimiter = Annotated[
+    str | None, reading_option("SIGN", "Delimiter of CSV files, such as ; or tab. Default: recognised.")
+]
 
 
 @dataclass(frozen=True)
@@ -76,7 +85,8 @@ class ReadingOptions:
     skip_bad: SkipBad = False
     text_column: TextColumn = None
     label_columns: Annotated[
-        str | None, reading_option("NAMES", "Columns of 0 and 1, one for each label, separated by commas.")
+        str | None,
+        reading_option("NAMES", "The labels, separated by commas: columns of 0 and 1, or names in the labels column."),
     ] = None
     labels_column: Annotated[
         str | None,
@@ -84,7 +94,10 @@ class ReadingOptions:
             "NAME", "Column that lists the labels of a row by name. Default: labels, label, emotions or emotion."
         ),
     ] = None
-    language_column: LanguageColumn = None
+    language_column: Annotated[
+        str | None,
+        reading_option("NAME", "Column with the language, by code or name. Default: language or lang, if it exists."),
+    ] = None
     encoding: Encoding = None
     delimiter: Delimiter = None
 
@@ -98,7 +111,7 @@ class ReadingOptions:
 class ModelOptions:
     """Which model a command uses."""
 
-    model: ModelFolder = None
+    model: ModelName = None
     encoder: EncoderOption = None
 
     def load(self) -> Model:
@@ -121,11 +134,11 @@ class LabelOptions:
     ] = None
     precision: Annotated[
         float | None,
-        option("SHARE", "Predict a label from the score at which this share of its predictions is right, such as 0.8."),
+        option("SHARE", "Use thresholds at which each label reached this precision on validation data, such as 0.8."),
     ] = None
     recall: Annotated[
         float | None,
-        option("SHARE", "Predict a label from the score at which this share of its texts is found, such as 0.8."),
+        option("SHARE", "Use thresholds at which each label reached this recall on validation data, such as 0.8."),
     ] = None
 
 
@@ -138,7 +151,10 @@ class TrainingOptions:
     ] = None
     validation: Annotated[
         list[Path] | None,
-        data_option("FILE", "Labelled data file to measure on. Default: a fifth of the training rows."),
+        data_option(
+            "FILE",
+            "Labelled data file for early stopping, thresholds and metrics. Default: a fifth of the training rows.",
+        ),
     ] = None
     config: ConfigFile = None
     root: Root = Path()

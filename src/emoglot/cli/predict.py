@@ -42,12 +42,15 @@ def predict(
         str | None, options.option("NAME", "Encoding of the file or of standard input. Default: recognised.")
     ] = None,
     as_json: Annotated[bool, options.flag("--json", "Print one JSON object per text, with all scores.")] = False,
-    explain: Annotated[bool, options.flag("--explain", "Show the words with the largest weights.")] = False,
+    explain: Annotated[
+        bool, options.flag("--explain", "Also print the words with the largest weights; with --json, all tokens.")
+    ] = False,
     labels: options.LabelOptions,
 ) -> None:
     """Print the emotions of texts.
 
-    A text may begin with a dash if it does not look like an option: "-I am sad". Put `--` before a text that does.
+    The table shows the emotions of each text with their scores, the next two scores, and the sentiment. A text may
+    begin with a dash if it does not look like an option: "-I am sad". Put `--` before a text that does.
     """
     given = _collect(texts, file, encoding)
     model = chosen.load()

@@ -17,14 +17,16 @@ def project(
     chosen: options.ModelOptions,
     parallel: options.Translations,
     out: Annotated[Path, options.option("FILE", "CSV file to write.")],
-    per_language: Annotated[int, options.option("N", "Maximum number of texts per language.", min=2)] = 2000,
-    english: Annotated[int, options.option("N", "Number of English texts to add.", min=0)] = 0,
+    per_language: Annotated[
+        int, options.option("N", "Maximum number of texts per language, half of them with an emotion.", min=2)
+    ] = 2000,
+    english: Annotated[int, options.option("N", "Maximum number of English texts to add.", min=0)] = 0,
     skip_bad: options.SkipBad = False,
 ) -> None:
     """Label translations by their English, as training data.
 
-    A model scores the English text, and the translation gets the same labels. Use the result to train a model for
-    languages without labelled data.
+    A model scores the English text. A label of the translation is present from a score of 0.5, absent below 0.15, and
+    unknown otherwise. Use the result to train a model for languages without labelled data.
     """
     from emoglot.training.project import project as label
     from emoglot.training.project import write_csv

@@ -14,7 +14,9 @@ from emoglot.cli.output import explained_output, note, progress_bar
 def report(
     source: Annotated[Path, typer.Argument(metavar="SCORED", help="File that `emoglot score` wrote.")],
     out: Annotated[Path, options.option("FILE", "HTML file to write.")],
-    time: Annotated[str | None, options.option("NAME", "Column with dates or times.")] = None,
+    time: Annotated[
+        str | None, options.option("NAME", "Column with dates or times, to show changes over time.")
+    ] = None,
     date_format: Annotated[
         str | None,
         options.option("FORMAT", "Format of the dates, such as '%d/%m/%Y %H:%M'. Default: recognised."),
@@ -36,7 +38,10 @@ def report(
     ] = None,
     title: Annotated[str | None, options.option("TEXT", "Title of the page.")] = None,
     overwrite: Annotated[bool, options.flag("--overwrite", "Replace the HTML file if it exists.")] = False,
-    model: options.ModelFolder = None,
+    model: Annotated[
+        Path | None,
+        options.option("DIR", "Folder of the model that scored the file. Default: the model in the package."),
+    ] = None,
 ) -> None:
     """Summarise a scored file as an HTML page.
 

@@ -41,7 +41,9 @@ class InputOptions:
     id_column: Annotated[
         str | None, options.reading_option("NAME", "Column that identifies a row in the list of rejected rows.")
     ] = None
-    language_column: options.LanguageColumn = None
+    language_column: Annotated[
+        str | None, options.reading_option("NAME", "Column with the language, by code or name. Default: recognised.")
+    ] = None
     in_format: Annotated[
         str | None,
         options.reading_option(
@@ -67,7 +69,9 @@ class OutputOptions:
         str | None, options.option("NAME", "Format of OUT: csv, tsv, jsonl or parquet. Default: by its name.")
     ] = None
     resume: Annotated[bool, options.flag("--resume", "Continue a job that was interrupted.")] = False
-    overwrite: Annotated[bool, options.flag("--overwrite", "Replace OUT if it exists.")] = False
+    overwrite: Annotated[
+        bool, options.flag("--overwrite", "Replace OUT and its list of rejected rows if they exist.")
+    ] = False
     make_folders: Annotated[
         bool, options.flag("--make-folders", "Create the folder of OUT if it is missing, without asking.")
     ] = False
@@ -92,8 +96,8 @@ def score(
         list[str],
         typer.Argument(
             metavar="IN... OUT",
-            help="Files or folders to read (CSV, TSV, JSONL, Parquet, xlsx, ods, text; also zipped; - for stdin), "
-            "then the file to write (CSV, TSV, JSONL or Parquet; - for stdout).",
+            help="Files or folders to read (CSV, TSV, JSONL, Parquet, xlsx, ods, xls, text; also gz, zip and zst; "
+            "- for stdin), then the file to write (CSV, TSV, JSONL or Parquet; also gz and zst; - for stdout).",
         ),
     ],
     chosen: options.ModelOptions,
@@ -102,10 +106,11 @@ def score(
     output: OutputOptions,
     engine: EngineOptions,
 ) -> None:
-    """Score every text of files.
+    """Add emotions to every row of files of any size.
 
-    Writes all rows in the same order, with their columns and new columns for the scores. With --engine ray, IN may be a
-    URL.
+    Writes the rows in the same order, with all their columns and new ones: labels, the score of each label, sentiment
+    and language. Rows that cannot be scored are listed in OUT.rejects.jsonl, and the exit code is 7. With --engine ray,
+    IN may be a URL.
     """
     from emoglot.batch.scoring import ModelSource
 

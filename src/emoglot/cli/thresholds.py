@@ -23,7 +23,9 @@ def thresholds(
     chosen: options.ModelOptions,
     out: Annotated[Path, options.option("DIR", "Model folder to write.")],
     data: options.OptionalDataFiles = None,
-    config: options.ConfigFile = None,
+    config: Annotated[
+        Path | None, options.data_option("FILE", "TOML file with data files in tables [[data.thresholds]].")
+    ] = None,
     root: options.Root = Path(),
     pooled: Annotated[
         bool, options.flag("--pooled", "Choose one set of thresholds for any text instead of one per language.")
@@ -36,7 +38,7 @@ def thresholds(
         float,
         options.option(
             "SHARE",
-            "Raise the threshold of a label until its precision reaches this share, such as 0.4.",
+            "Raise the threshold of a label until its precision is at least this, such as 0.4.",
             min=0,
             max=1,
         ),

@@ -51,7 +51,9 @@ class RunOptions:
     ] = None
     start: Annotated[Path | None, options.option("DIR", "Model to continue from, with the same encoder.")] = None
     quantize: options.Quantize = "none"
-    device: Annotated[str, options.option("NAME", "Device for torch: auto, cpu, cuda or mps.")] = "auto"
+    device: Annotated[
+        str, options.option("NAME", "Device for torch: cpu, cuda, mps, or auto for a CUDA GPU if there is one.")
+    ] = "auto"
     overwrite: Annotated[bool, options.flag("--overwrite", "Replace the model folder if it exists.")] = False
 
 

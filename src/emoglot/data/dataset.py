@@ -20,7 +20,23 @@ from emoglot.labels import SEMEVAL_LABELS, UNKNOWN, Targets, check_names
 # Without generated `==`, since arrays do not compare to one truth value, and without a repr of all texts.
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Texts with one column of targets per label; all per-row fields have the same length."""
+    """Texts with one column of targets per label; all per-row fields have the same length.
+
+    Attributes
+    ----------
+    texts
+        The texts.
+    targets
+        Int8 (texts, labels): 1 if the label applies, 0 if it does not, -1 if it was not annotated.
+    labels
+        The names of the columns of `targets`.
+    languages
+        The code of each text's language, such as "en" or "pt-BR"; "und" if it is unknown.
+    sources
+        The name of the dataset that each text comes from, such as the name of its file.
+    bad_lines
+        The malformed lines that `emoglot.read(…, skip_bad=True)` dropped.
+    """
 
     texts: tuple[str, ...]
     targets: Targets  # (rows, labels): 1, 0 or UNKNOWN

@@ -48,12 +48,26 @@ def read(
     encoding: str | None = None,
     delimiter: str | None = None,
 ) -> Dataset:
-    """Read a data file; by default its format, one of `FORMATS`, is recognised by content and name.
+    """Read a labelled data file.
 
-    The four column names are for tables only. `language` is used for rows whose language the file does not state.
-    `known_labels` are the labels that a column of names could contain: one that does not occur is absent, not unknown.
-    By default `encoding`, such as "cp1252", and the `delimiter` of CSV are recognised.
-    A malformed line raises a `DataError`; with `skip_bad` it is dropped and listed in the dataset's `bad_lines`.
+    Parameters
+    ----------
+    path
+        The file.
+    format
+        Its format, such as "csv" or "semeval"; by default it is recognised by content and name.
+    skip_bad
+        Whether to drop malformed lines and list them in `bad_lines`; by default, one raises a `DataError`.
+    text_column, label_columns, labels_column, language_column
+        The columns of a table; by default found by name.
+    language
+        The language of rows for which the file does not state one.
+    known_labels
+        The labels that a column of names could contain: one that does not occur is absent, not unknown.
+    encoding
+        The encoding, such as "cp1252"; by default it is recognised.
+    delimiter
+        The delimiter of CSV; by default it is recognised.
     """
     file = Path(path)
     labels = _checked_labels(label_columns)

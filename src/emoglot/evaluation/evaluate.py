@@ -14,8 +14,11 @@ from emoglot.text.language_names import NO_LANGUAGE, known_language
 def evaluate_model(model: Model, data: Dataset, domain: str | None = None) -> Evaluation:
     """Evaluate a model on the annotated rows of a dataset; labels that the data does not annotate are ignored.
 
-    The language of a row without one is identified, as in `predict`. Thresholds are those of the `domain`, by default
-    the name of the dataset, if the model has any.
+    The result has the metrics of all rows (`overall`) and of each language (`languages`): `macro_f1`, `micro_f1`,
+    `jaccard`, `rows`, and `per_class` with precision, recall, F1 and support of each label.
+
+    The language of a row without one is identified, as in `predict`. Thresholds are those of the `domain`, a kind of
+    text, by default the name of the dataset; if the model has none for it, those of the language.
     """
     if not set(model.labels) & set(data.labels):
         raise DataError(

@@ -27,9 +27,22 @@ class Sentiment:
 class Prediction:
     """The labels of a text, with the score of every label.
 
-    `language` is the code that was given or identified, or None. `truncated` is true if the encoder read only the
-    beginning, `unreadable` if it knows less than half of the letters. An empty or unreadable text has no scores.
-    `sentiment` is None for such a text, and if the model was not trained on sentiment.
+    An empty or unreadable text has no labels, no scores and no sentiment.
+
+    Attributes
+    ----------
+    labels
+        The predicted labels, in the order of the model's labels; often none.
+    scores
+        The calibrated probability of every label, predicted or not.
+    sentiment
+        The sentiment; None if the model was not trained on sentiment.
+    language
+        The code of the language, given or identified; None if it is unknown.
+    truncated
+        Whether only the beginning of the text was read.
+    unreadable
+        Whether the encoder knows less than half of the letters.
     """
 
     labels: tuple[str, ...]

@@ -28,10 +28,21 @@ TIMEOUT = 60.0  # seconds to connect, and to receive each part of an answer
 
 
 class Client:
-    """A model behind the service; its methods are those of `emoglot.Model`."""
+    """A client of `emoglot serve` with the methods of `emoglot.Model`; it can be used in a `with` statement.
+
+    Parameters
+    ----------
+    url
+        The address of the service, such as http://127.0.0.1:8000.
+    token
+        The bearer token, if the service requires one.
+    timeout
+        Seconds to wait for a connection, and for each part of an answer.
+    retries
+        How often a request is repeated if the service is busy or cannot be reached.
+    """
 
     def __init__(self, url: str, *, token: str | None = None, timeout: float = TIMEOUT, retries: int = RETRIES) -> None:
-        """Connect to a service by its address, such as http://127.0.0.1:8000, and its token if it has one."""
         self._conversation = Conversation(url, token, retries)
         self._http = _import_httpx().Client(**_options(url, self._conversation, timeout))
         weakref.finalize(self, self._http.close)  # for programs that do not call close()
@@ -97,10 +108,13 @@ class Client:
 
 
 class AsyncClient:
-    """`Client` for asyncio: the same methods as coroutines; each event loop has its own connections."""
+    """A client of `emoglot serve` for asyncio: the methods of `Client` as coroutines, also `labels` and `thresholds`.
+
+    Each event loop has its own connections. The parameters are those of `Client`; it can be used in an `async with`
+    statement.
+    """
 
     def __init__(self, url: str, *, token: str | None = None, timeout: float = TIMEOUT, retries: int = RETRIES) -> None:
-        """Connect to a service by its address, such as http://127.0.0.1:8000, and its token if it has one."""
         self._conversation = Conversation(url, token, retries)
         self._options = _options(url, self._conversation, timeout)
         self._own = threading.local()  # the event loop of a thread, and its connections
