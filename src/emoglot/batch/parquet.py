@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from emoglot.batch import window as limits
-from emoglot.batch.columns import Scored
+from emoglot.batch.columns import Values
 from emoglot.batch.sink import Sink, UnfitRowsError
 from emoglot.batch.watch import Watch
 from emoglot.batch.window import InputColumns, Reject, Window, not_a_text, text_of
@@ -171,14 +171,14 @@ class ParquetSink(Sink):
         self._schema = pa.schema([column for column in parquet.read_schema(piece) if column.name not in self.added])
         self._settled = list(self._schema.names)
 
-    def encode(self, window: Window, scored: Scored) -> bytes:
+    def encode(self, window: Window, scored: Values) -> bytes:
         """Return a window as a piece of the output."""
         buffer = pa.BufferOutputStream()
         try:
             table = self._table(window) if window.table is None else window.table
             if self._schema is None:
                 self._schema, self._settled = table.schema, list(table.schema.names)
-            table = with_columns(table, zip(self._columns, scored.values, strict=True))
+            table = with_columns(table, zip(self._columns, scored, strict=True))
             parquet.write_table(table, buffer, compression="zstd")
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise UnfitRowsError(f"the rows do not fit the columns of Parquet: {error}; write jsonl") from error
