@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,8 +42,7 @@ class ParquetInput:
         self.columns: tuple[str, ...] | None = tuple(self.schema.names)
         self._text = columns.find(self.schema.names, watch.name)
         if self._text != (columns.text or "text"):
-            note = f"the texts are in the column {self._text!r}; use --text-column if that is wrong"
-            stream.notes.append((logging.INFO, note))
+            stream.note(f"the texts are in the column {self._text!r}; use --text-column if that is wrong")
         if not _is_text(kind := self.schema.field(self._text).type):
             raise DataError(
                 f"the column {self._text!r} must contain strings, got {kind}: convert it, or use --text-column"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -254,8 +253,7 @@ class RecordsInput:
                 return existing(columns, self._columns.text, "text column", stream.name)
         found = self._columns.find(columns, stream.name)
         if found != (self._columns.text or "text"):
-            note = f"the texts are in the column {found!r}; use --text-column if that is wrong"
-            stream.notes.append((logging.INFO, note))
+            stream.note(f"the texts are in the column {found!r}; use --text-column if that is wrong")
         return found
 
     def progress(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -60,10 +59,9 @@ def open_records(
     kind = stream.kind or kind_of_content(stream)
     if kind == TEXT and reading.kind is None and has_tabs(stream, text_column):
         kind = TSV
-        note = (
+        stream.note(
             "it is read as a table, since its lines are separated by tabs; use --in-format txt if each line is a text"
         )
-        stream.notes.append((logging.INFO, note))
     if kind in SPREADSHEETS:
         from emoglot.data.spreadsheets import spreadsheet_rows
 
@@ -120,9 +118,8 @@ def find_delimiter(stream: Stream) -> str:
         quality = (sum(len(row) == width for row in rows) / len(rows), width)
         if width > 1 and quality > best_quality:
             best, best_quality = delimiter, quality
-    note = (logging.INFO, f"its columns are separated by {best!r}; use --delimiter if that is wrong")
-    if best != DELIMITERS[0] and note not in stream.notes:
-        stream.notes.append(note)
+    if best != DELIMITERS[0]:
+        stream.note(f"its columns are separated by {best!r}; use --delimiter if that is wrong")
     return best
 
 
