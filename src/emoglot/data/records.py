@@ -155,23 +155,17 @@ def _table(stream: Stream, kind: str, rows: Fields) -> Records:
 
 def _named(rows: Fields, columns: list[str], encoding: str) -> Iterator[Numbered]:
     for number, fields in rows:
-        if isinstance(fields, MalformedLineError):
-            yield number, fields
-            continue
+        record: Record = {}
         try:
+            if isinstance(fields, MalformedLineError):
+                raise fields
             check_count(fields, len(columns))
+            record = dict(zip(columns, fields, strict=True))
+            check_text("\t".join(fields), encoding)
         except MalformedLineError as error:
-            yield number, error
+            yield number, MalformedLineError(str(error), record)
         else:
-            yield number, _checked(dict(zip(columns, fields, strict=True)), encoding)
-
-
-def _checked(record: Record, encoding: str) -> Record | MalformedLineError:
-    try:
-        check_text("\t".join(record.values()), encoding)
-    except MalformedLineError as error:
-        return MalformedLineError(str(error), record)
-    return record
+            yield number, record
 
 
 def _text_records(lines: Iterable[bytes], encoding: str) -> Iterator[Numbered]:
