@@ -48,9 +48,8 @@ class ParquetInput:
                 f"the column {self._text!r} must contain strings, got {kind}: convert it, or use --text-column"
             )
         self._rows = 0
-        self._group = self._inside = (
-            0  # where reading continues: the row group, and the number of its rows already read
-        )
+        # Where reading continues: the row group, and the number of its rows already read.
+        self._group = self._inside = 0
         footer = self._file.metadata.serialized_size + _FOOTER_END
         watch.hash_range(digest, watch.size - footer, footer)
 
@@ -77,10 +76,6 @@ class ParquetInput:
     def is_at_end(self) -> bool:
         """Return whether no row is left."""
         return bool(self._rows + self._inside == self._file.metadata.num_rows)
-
-    def keys(self) -> tuple[str, ...]:
-        """Return the columns."""
-        return self.columns or ()
 
     def windows(self, number: int, read: int) -> Iterator[Window]:
         """Yield the remaining rows in windows."""

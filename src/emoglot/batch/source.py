@@ -14,7 +14,7 @@ from typing import IO, Any, Protocol
 
 from emoglot.batch import window as limits
 from emoglot.batch.watch import Watch, new_hash
-from emoglot.batch.window import START, InputColumns, Position, Window
+from emoglot.batch.window import InputColumns, Position, Window
 from emoglot.data.columns import existing, name_columns
 from emoglot.data.formats import PARQUET, STANDARD, TEXT, check_readable, find_files
 from emoglot.data.lines import MalformedLineError
@@ -45,9 +45,6 @@ class Input(Protocol):
 
     def progress(self) -> int:
         """Return how many bytes of the file were read."""
-
-    def keys(self) -> tuple[str, ...]:
-        """Read all rows and return their columns, in order of appearance."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,8 @@ class Source:
     def _columns_of(self, name: str) -> tuple[str, ...]:
         with ExitStack() as stack:
             one = self._opener.open(name, new_hash(), stack)
-            return one.columns if one.columns is not None else one.keys()
+            assert isinstance(one, RecordsInput)  # a Parquet file declares its columns
+            return one.keys() if one.columns is None else one.columns
 
     @property
     def identity(self) -> list[Any]:
@@ -139,7 +137,7 @@ class Source:
         total = sum(watch.size for watch in self._watches)
         return (self._done + (self._current.progress() if self._current else 0), total) if total else (0, 0)
 
-    def windows(self, begin: Position = START) -> Iterator[Window]:
+    def windows(self, begin: Position) -> Iterator[Window]:
         """Yield the windows after a position; raise DataError if the input before or after it has changed."""
         number, read, left = begin.windows, 0, begin.rows
         for index, name in enumerate(self.files):
