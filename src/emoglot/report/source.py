@@ -44,7 +44,10 @@ _ROLES = {
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """A scored file: `frame` has the columns `given(i)` and `score(i)` of every label, and those in `columns`."""
+    """A scored file: `frame` has the columns `given(i)` and `score(i)` of every label, and those in `columns`.
+
+    Without a column of clusters, all rows are in one.
+    """
 
     frame: pl.LazyFrame
     labels: tuple[str, ...]
