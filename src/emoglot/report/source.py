@@ -184,22 +184,15 @@ def _used_columns(path: Path, names: Sequence[str], prefix: str, options: Option
     asked = {TIME: options.time, GROUP: options.group, CLUSTER: options.cluster, LANGUAGE: options.language}
     if options.with_texts:
         asked[TEXT_COLUMN] = options.text or first_of(names, TEXT_COLUMNS) or TEXT_COLUMN
-    used = {}
-    for key, name in asked.items():
-        if name is None:
-            continue
+    used = {key: name for key, name in asked.items() if name is not None}
+    for key, name in used.items():
         if name not in names:
             raise UsageError(_missing(path, key, name, names))
-        used[key] = name
     # A language column may be the user's; a sentiment column is ours only with its score.
-    ours = {key: f"{prefix}{key}" for key in (LANGUAGE, "unreadable", "truncated")}
+    ours = [(LANGUAGE, LANGUAGE), *((key, f"{prefix}{key}") for key in (LANGUAGE, "unreadable", "truncated"))]
     if f"{prefix}{SENTIMENT_SCORE}" in names:
-        ours[SENTIMENT] = f"{prefix}{SENTIMENT}"
-    for key, name in ours.items():
-        own = next((column for column in (name, key if key == LANGUAGE else name) if column in names), None)
-        if own and key not in used:
-            used[key] = own
-    return used
+        ours.append((SENTIMENT, f"{prefix}{SENTIMENT}"))
+    return {key: name for key, name in ours if name in names} | used
 
 
 def _missing(path: Path, key: str, name: str, names: Sequence[str]) -> str:
