@@ -21,7 +21,7 @@ from emoglot.encoders.registry import extended_fingerprints
 from emoglot.errors import TrainingError, needs_extra
 from emoglot.evaluation.metrics import evaluate_languages
 from emoglot.files import made_in_scratch
-from emoglot.inference.folder import ModelState
+from emoglot.inference.folder import ModelState, under
 from emoglot.inference.head import HeadRuntime, logits_of, score_features
 from emoglot.inference.ngrams import WideChannel
 from emoglot.inference.strictness import measure_strictness
@@ -101,7 +101,7 @@ def _finish_tuned(
     """Export the fine-tuned encoder and evaluate the model with the exported encoder."""
     tuned = learner.tuned_encoder(trained.weights)
     name = f"{tuned.name}, fine-tuned"
-    weights = {key.removeprefix("head."): array for key, array in trained.weights.items() if key.startswith("head.")}
+    weights = under("head.", trained.weights)
     found: dict[str, Fitted] = {}
     for kind in dict.fromkeys(("none", quantize)):
         encoder = _exported(tuned, name, kind)

@@ -15,7 +15,8 @@ from torch.optim import Optimizer
 from emoglot.config import Config
 from emoglot.encoders.features import Progress, length_sorted_batches
 from emoglot.errors import TrainingError
-from emoglot.training.checkpoint import optimiser_tensors, restore_optimiser, under
+from emoglot.inference.folder import under
+from emoglot.training.checkpoint import optimiser_tensors, restore_optimiser
 from emoglot.training.head import make_head
 from emoglot.training.loss import DynamicWeighting, Weighting, make_weighting, total_loss
 from emoglot.training.part import Inputs, Part
