@@ -116,10 +116,9 @@ def _finish_tuned(
 
 
 def _exported(tuned: HubEncoder, name: str, quantize: str) -> OnnxEncoder:
-    def export(scratch: Path) -> OnnxEncoder:
-        return OnnxEncoder(export_encoder(tuned, scratch / "encoder", name, quantize), name)
-
-    return made_in_scratch(export)
+    return made_in_scratch(
+        lambda scratch: OnnxEncoder(export_encoder(tuned, scratch / "encoder", name, quantize), name)
+    )
 
 
 def _finish(
@@ -221,9 +220,8 @@ def _run_key(parts: Parts, encoder: Encoder, config: Config) -> Any:
 
 
 def _training_record(trained: Trained, parts: Parts) -> dict[str, Any]:
-    names = ("training", "stopping", "thresholding")
     return {
-        "data": {name: part.data.summary() for name, part in zip(names, parts.all(), strict=True)},
+        "data": {name: part.data.summary() for name, part in vars(parts).items()},
         "best_epoch": trained.best_epoch,
         "epochs": len(trained.history),
         "history": [asdict(epoch) for epoch in trained.history],
