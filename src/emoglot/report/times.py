@@ -108,7 +108,8 @@ def as_moment(path: Path, column: str, frame: pl.LazyFrame, form: str | None = N
     if kind == pl.Date:
         return values.cast(pl.Datetime("us"))
     if isinstance(kind, pl.Datetime):
-        return _in_utc(values, kind).cast(pl.Datetime("us"))
+        in_utc = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if kind.time_zone else values
+        return in_utc.cast(pl.Datetime("us"))
     if form is not None:
         return _in_form(path, column, sample, form)
     if kind.is_numeric() or _are_numbers(sample):
@@ -164,10 +165,6 @@ def _in_form(path: Path, column: str, sample: pl.Series, form: str) -> pl.Expr:
             "correct the format"
         )
     return read
-
-
-def _in_utc(values: pl.Expr, kind: pl.Datetime) -> pl.Expr:
-    return values.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if kind.time_zone else values
 
 
 def _are_numbers(sample: pl.Series) -> bool:
