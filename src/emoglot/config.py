@@ -215,7 +215,7 @@ class Config(Checked):
 
     def differences(self) -> dict[str, Any]:
         """Return the dotted settings that differ from the defaults."""
-        ours, usual = _flat(self.to_dict()), _flat(Config().to_dict())
+        ours, usual = flat(self.to_dict()), flat(Config().to_dict())
         return {name: value for name, value in ours.items() if value != usual[name]}
 
     def override(self, settings: Mapping[str, Any]) -> Config:
@@ -272,12 +272,12 @@ def _dataset_names(dataset: str) -> tuple[str, str]:
     return dataset, re.sub(r"-[a-z]{2,3}(-[A-Z][A-Za-z]+)?$", "", dataset)
 
 
-def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+def flat(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables of a config as dotted settings."""
-    flat: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for name, value in values.items():
-        flat |= {f"{name}.{key}": entry for key, entry in value.items()} if isinstance(value, dict) else {name: value}
-    return flat
+        found |= {f"{name}.{key}": entry for key, entry in value.items()} if isinstance(value, dict) else {name: value}
+    return found
 
 
 def _toml(value: Any) -> str:

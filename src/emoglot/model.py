@@ -108,11 +108,11 @@ class Model:
         which it was right 8 times in 10 on validation data; with `recall=0.8`, from the highest score that found 8 in
         10 of its texts. At most one of the two can be given; they replace the thresholds of a language.
         """
-        is_one = isinstance(texts, str)
-        analysis = self.analyse([texts] if isinstance(texts, str) else texts, language)
+        if isinstance(texts, str):
+            return self.predict([texts], language, precision=precision, recall=recall)[0]
+        analysis = self.analyse(texts, language)
         chosen = self.choose(analysis, precision=precision, recall=recall)
-        predictions = list(analysis.predictions(chosen, self.labels))
-        return predictions[0] if is_one else predictions
+        return list(analysis.predictions(chosen, self.labels))
 
     def analyse(self, texts: Iterable[str], language: Languages = None) -> Analysis:
         """Return scores, sentiment, languages and flags as arrays, which `predict` converts to predictions."""

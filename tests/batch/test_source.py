@@ -10,7 +10,7 @@ import pytest
 
 import emoglot
 from emoglot.batch.source import open_source
-from emoglot.batch.window import InputColumns
+from emoglot.batch.window import InputColumns, Position
 from emoglot.data.streams import Reading
 from emoglot.errors import DataError
 
@@ -21,7 +21,7 @@ from pyarrow import parquet  # noqa: E402 - after the check that it is there
 def read(*paths, columns=InputColumns()):  # noqa: B008 - it is frozen
     """Return the texts of files, and the lines that were rejected."""
     with open_source([str(path) for path in paths], Reading(), columns) as source:
-        windows = list(source.windows())
+        windows = list(source.windows(Position()))
     texts = [text for window in windows for text in window.texts]
     return texts, [reject.line for window in windows for reject in window.rejects]
 
@@ -92,5 +92,5 @@ def test_a_name_that_is_not_unicode_can_be_listed_with_its_rejects(tmp_path):
     (tmp_path / os.fsdecode(b"caf\xe9.csv")).write_text("text,id\nhi\n")
     (tmp_path / "posts.csv").write_text("text,id\nho,1\n")
     with open_source([str(tmp_path)], Reading(), InputColumns()) as source:
-        rejects = [reject for window in source.windows() for reject in window.rejects]
+        rejects = [reject for window in source.windows(Position()) for reject in window.rejects]
     assert [reject.file for reject in rejects] == [str(tmp_path / "caf\ufffd.csv")]

@@ -113,19 +113,7 @@ def test_concatenate_refuses_nothing():
 
 def test_map_labels_takes_any_positive_then_any_unknown():
     dataset = make([[0, 1, 0], [0, 0, 1], [0, UNKNOWN, 0], [0, 0, 0]], labels=("joy", "glee", "pride"))
-    mapped = map_labels(dataset, {"glee": "joy"}, unknown=["pessimism"])
+    mapped = map_labels(dataset, {"glee": "joy"})
     assert mapped.labels == SEMEVAL_LABELS
     assert mapped.targets[:, SEMEVAL_LABELS.index("joy")].tolist() == [1, 0, UNKNOWN, 0]
-    assert (mapped.targets[:, SEMEVAL_LABELS.index("pessimism")] == UNKNOWN).all()
     assert (mapped.targets[:, SEMEVAL_LABELS.index("trust")] == UNKNOWN).all()
-
-
-def test_map_labels_makes_a_namesake_unknown_on_demand():
-    mapped = map_labels(make([[1, 1]]), {}, unknown=["joy"], labels=("joy", "fear"))
-    assert mapped.targets.tolist() == [[UNKNOWN, 1]]
-
-
-@pytest.mark.parametrize(("mapping", "name"), [({"joy": "bliss"}, "bliss"), ({"glee": "joy"}, "glee")])
-def test_map_labels_refuses_names_that_do_not_exist(mapping, name):
-    with pytest.raises(DataError, match=name):
-        map_labels(make([[1, 0]]), mapping)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from emoglot.model import Model
 LABELS, SENTIMENT, SENTIMENT_SCORE, LANGUAGE = "labels", "sentiment", "sentiment_score", "language"
 TRUNCATED, UNREADABLE = "truncated", "unreadable"
 NAMES, SCORE, TEXT, FLAG = "names", "score", "text", "flag"  # what a column contains
+
+Values: TypeAlias = tuple[Any, ...]  # of each added column; scores are float32, NaN where no text was read
 
 
 @dataclass(frozen=True)
@@ -40,37 +42,25 @@ def added_columns(model: Model, prefix: str) -> tuple[AddedColumn, ...]:
     return tuple(AddedColumn(f"{prefix}{column.name}", column.kind) for column in columns)
 
 
-@dataclass(frozen=True)
-class Scored:
-    """The values of the added columns; scores are float32, NaN where no text was read."""
-
-    values: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, analysis: Analysis, chosen: NDArray[np.bool_], labels: Sequence[str]) -> Scored:
-        """Return the values of an analysis and the labels chosen by it (texts, labels)."""
-        scores = np.where(analysis.is_read[:, None], analysis.scores, np.float32(np.nan))
-        sentiments = analysis.sentiments() if analysis.sentiment.shape[1] else None
-        names = [] if sentiments is None else [[one.name if one else None for one in sentiments]]
-        chances = [np.nan if one is None else one.score for one in sentiments or ()]
-        return cls(
-            (
-                [list(names_where(row, labels)) for row in chosen],
-                *scores.T,
-                *names,
-                *([] if sentiments is None else [np.array(chances, dtype=np.float32)]),
-                list(analysis.languages),
-                analysis.truncated.tolist(),
-                analysis.unreadable.tolist(),
-            )
-        )
-
-    def spread(self, rows: NDArray[np.intp], count: int) -> Scored:
-        """Return the values as `count` rows: those given at these indices, all others empty."""
-        return Scored(tuple(_spread(values, rows, count) for values in self.values))
+def added_values(analysis: Analysis, chosen: NDArray[np.bool_], labels: Sequence[str]) -> Values:
+    """Return the values of the added columns, given the chosen labels (texts, labels)."""
+    sentiment: list[Any] = []
+    if analysis.sentiment.shape[1]:
+        found = analysis.sentiments()
+        chances = [one.score if one else np.nan for one in found]
+        sentiment = [[one.name if one else None for one in found], np.array(chances, dtype=np.float32)]
+    return (
+        [list(names_where(row, labels)) for row in chosen],
+        *np.where(analysis.is_read[:, None], analysis.scores, np.float32(np.nan)).T,
+        *sentiment,
+        list(analysis.languages),
+        analysis.truncated.tolist(),
+        analysis.unreadable.tolist(),
+    )
 
 
-def _spread(values: Any, rows: NDArray[np.intp], count: int) -> Any:
+def spread(values: Any, rows: NDArray[np.intp], count: int) -> Any:
+    """Return the values of a column as `count` rows: those given at these indices, all others empty."""
     if isinstance(values, np.ndarray):
         result = np.full(count, np.nan, dtype=np.float32)
         result[rows] = values

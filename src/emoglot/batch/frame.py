@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.batch.columns import FLAG, NAMES, TEXT, AddedColumn, added_columns
+from emoglot.batch.columns import FLAG, NAMES, TEXT, AddedColumn, added_columns, spread
 from emoglot.batch.scoring import score_texts
 from emoglot.data.columns import TEXT_COLUMNS, did_you_mean, first_of
 from emoglot.errors import DataError, UsageError
@@ -70,8 +70,8 @@ def score_frame(
     if isinstance(languages, list):
         languages = [languages[row] for row in known]
     texts = [cells[row] for row in known]
-    scored = score_texts(model, texts, languages, precision, recall).spread(known, len(cells))
-    added = dict(zip(new, scored.values, strict=True))
+    scored = score_texts(model, texts, languages, precision, recall)
+    added = {column: spread(values, known, len(cells)) for column, values in zip(new, scored, strict=True)}
     if kind == "pandas":
         return given.assign(**_pandas(added, given.index))  # type: ignore[no-any-return]
     if kind == "polars":

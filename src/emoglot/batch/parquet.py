@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from emoglot.batch import window as limits
-from emoglot.batch.columns import Scored
+from emoglot.batch.columns import Values
 from emoglot.batch.sink import Sink, UnfitRowsError
 from emoglot.batch.watch import Watch
 from emoglot.batch.window import InputColumns, Reject, Window, not_a_text, text_of
@@ -43,16 +42,14 @@ class ParquetInput:
         self.columns: tuple[str, ...] | None = tuple(self.schema.names)
         self._text = columns.find(self.schema.names, watch.name)
         if self._text != (columns.text or "text"):
-            note = f"the texts are in the column {self._text!r}; use --text-column if that is wrong"
-            stream.notes.append((logging.INFO, note))
+            stream.note(f"the texts are in the column {self._text!r}; use --text-column if that is wrong")
         if not _is_text(kind := self.schema.field(self._text).type):
             raise DataError(
                 f"the column {self._text!r} must contain strings, got {kind}: convert it, or use --text-column"
             )
         self._rows = 0
-        self._group = self._inside = (
-            0  # where reading continues: the row group, and the number of its rows already read
-        )
+        # Where reading continues: the row group, and the number of its rows already read.
+        self._group = self._inside = 0
         footer = self._file.metadata.serialized_size + _FOOTER_END
         watch.hash_range(digest, watch.size - footer, footer)
 
@@ -79,10 +76,6 @@ class ParquetInput:
     def is_at_end(self) -> bool:
         """Return whether no row is left."""
         return bool(self._rows + self._inside == self._file.metadata.num_rows)
-
-    def keys(self) -> tuple[str, ...]:
-        """Return the columns."""
-        return self.columns or ()
 
     def windows(self, number: int, read: int) -> Iterator[Window]:
         """Yield the remaining rows in windows."""
@@ -171,14 +164,14 @@ class ParquetSink(Sink):
         self._schema = pa.schema([column for column in parquet.read_schema(piece) if column.name not in self.added])
         self._settled = list(self._schema.names)
 
-    def encode(self, window: Window, scored: Scored) -> bytes:
+    def encode(self, window: Window, scored: Values) -> bytes:
         """Return a window as a piece of the output."""
         buffer = pa.BufferOutputStream()
         try:
             table = self._table(window) if window.table is None else window.table
             if self._schema is None:
                 self._schema, self._settled = table.schema, list(table.schema.names)
-            table = with_columns(table, zip(self._columns, scored.values, strict=True))
+            table = with_columns(table, zip(self._columns, scored, strict=True))
             parquet.write_table(table, buffer, compression="zstd")
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise UnfitRowsError(f"the rows do not fit the columns of Parquet: {error}; write jsonl") from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from emoglot.batch.columns import Scored
+from emoglot.batch.columns import Values, added_values
 from emoglot.concurrency import available_cores, in_order, worker_errors, worker_number, worker_pool
 from emoglot.inference.prediction import Analysis
 from emoglot.model import Model, load
@@ -63,15 +63,15 @@ def score_texts(
     language: Languages = None,
     precision: float | None = None,
     recall: float | None = None,
-) -> Scored:
+) -> Values:
     """Score texts and return the columns to add."""
     analysis = analyse_once(model, texts, language)
-    return Scored.of(analysis, model.choose(analysis, precision=precision, recall=recall), model.labels)
+    return added_values(analysis, model.choose(analysis, precision=precision, recall=recall), model.labels)
 
 
 def score_windows(
     windows: Iterator[Window], model: ModelSource, loaded: Model, jobs: int
-) -> Iterator[tuple[Window, Scored]]:
+) -> Iterator[tuple[Window, Values]]:
     """Score windows in order, in this process with the loaded model or in several processes that load their own."""
     arguments = model.precision, model.recall
     if jobs == 1:

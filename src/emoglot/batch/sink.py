@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from emoglot.batch.columns import NAMES, AddedColumn, Scored
+from emoglot.batch.columns import NAMES, AddedColumn, Values
 from emoglot.batch.window import Window
 from emoglot.data.formats import JSONL, PARQUET, Format, decompressed, delimiter_of
 from emoglot.errors import DataError, UsageError
@@ -70,10 +70,10 @@ class Sink:
                 header = next(csv.reader(text, delimiter=delimiter_of(self.format.kind)))
             self._settled = header[: -len(self.added)]
 
-    def encode(self, window: Window, scored: Scored) -> bytes:
+    def encode(self, window: Window, scored: Values) -> bytes:
         """Return a window as a piece of the output."""
         encode = self._encode_json if self.format.kind == JSONL else self._encode_csv
-        columns = [_rounded(values) if isinstance(values, np.ndarray) else values for values in scored.values]
+        columns = [_rounded(values) if isinstance(values, np.ndarray) else values for values in scored]
         return self.format.pack("".join(encode(window, columns)).encode("utf-8"))
 
     def join(self, pieces: Sequence[Path], target: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from typing import IO, Any, Protocol
 
 from emoglot.batch import window as limits
 from emoglot.batch.watch import Watch, new_hash
-from emoglot.batch.window import START, InputColumns, Position, Window
+from emoglot.batch.window import InputColumns, Position, Window
 from emoglot.data.columns import existing, name_columns
 from emoglot.data.formats import PARQUET, STANDARD, TEXT, check_readable, find_files
 from emoglot.data.lines import MalformedLineError
@@ -46,9 +45,6 @@ class Input(Protocol):
 
     def progress(self) -> int:
         """Return how many bytes of the file were read."""
-
-    def keys(self) -> tuple[str, ...]:
-        """Read all rows and return their columns, in order of appearance."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +124,8 @@ class Source:
     def _columns_of(self, name: str) -> tuple[str, ...]:
         with ExitStack() as stack:
             one = self._opener.open(name, new_hash(), stack)
-            return one.columns if one.columns is not None else one.keys()
+            assert isinstance(one, RecordsInput)  # a Parquet file declares its columns
+            return one.keys() if one.columns is None else one.columns
 
     @property
     def identity(self) -> list[Any]:
@@ -140,7 +137,7 @@ class Source:
         total = sum(watch.size for watch in self._watches)
         return (self._done + (self._current.progress() if self._current else 0), total) if total else (0, 0)
 
-    def windows(self, begin: Position = START) -> Iterator[Window]:
+    def windows(self, begin: Position) -> Iterator[Window]:
         """Yield the windows after a position; raise DataError if the input before or after it has changed."""
         number, read, left = begin.windows, 0, begin.rows
         for index, name in enumerate(self.files):
@@ -254,8 +251,7 @@ class RecordsInput:
                 return existing(columns, self._columns.text, "text column", stream.name)
         found = self._columns.find(columns, stream.name)
         if found != (self._columns.text or "text"):
-            note = f"the texts are in the column {found!r}; use --text-column if that is wrong"
-            stream.notes.append((logging.INFO, note))
+            stream.note(f"the texts are in the column {found!r}; use --text-column if that is wrong")
         return found
 
     def progress(self) -> int:

@@ -40,9 +40,6 @@ class Position:
     digest: str = ""
 
 
-START = Position()
-
-
 @dataclass(frozen=True)
 class InputColumns:
     """The columns of the input that are used; by default, the column of texts is found by its usual names."""

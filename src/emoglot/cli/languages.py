@@ -31,7 +31,7 @@ def languages(model: options.ModelFolder = None, as_json: options.AsJson = False
         table.add_row(
             language.code,
             language.name,
-            _percent(language.macro_f1),
+            "" if language.macro_f1 is None else f"{100 * language.macro_f1:.0f}",
             str(language.labelled_rows or ""),
             "" if language.agreement is None else f"{language.agreement:.2f}",
             str(language.translated_rows or ""),
@@ -44,7 +44,3 @@ def languages(model: options.ModelFolder = None, as_json: options.AsJson = False
         "macro-F1: agreement with annotators, 0 to 100, on this number of labelled rows; the language was not given\n"
         "κ: agreement with the labels of the English translation, 0 (chance) to 1, on this number of pairs"
     )
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.0f}"

@@ -125,16 +125,15 @@ def _print_table(model: Model, texts: Sequence[str], predictions: Sequence[Predi
 
     from emoglot.text.limit import READ_CHARACTERS
 
+    sentiment = ["sentiment"] if model.state.sentiment else []
     # Text in a script without spaces cannot be wrapped at words: fold it, else its end is lost.
-    headings = ["text", "emotions", "next", "sentiment", *(["words that weighed most"] if explain else [])]
-    if not model.state.sentiment:
-        headings.remove("sentiment")
+    headings = ["text", "emotions", "next", *sentiment, *(["words that weighed most"] if explain else [])]
     table = Table(*(Column(heading, overflow="fold") for heading in headings))
     for text, prediction in zip(texts, predictions, strict=True):
         # What follows is not read by the model either, and wrapping megabytes takes minutes.
         shown = text if len(text) <= READ_CHARACTERS else f"{text[:READ_CHARACTERS]}…"
         cells = [shown, *_emotions_and_next(prediction)]
-        if model.state.sentiment:
+        if sentiment:
             cells.append(_sentiment(prediction))
         if explain:
             cells.append(_heaviest_words(model.explain(text)))

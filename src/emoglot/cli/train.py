@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from emoglot.data.dataset import Dataset
     from emoglot.data.parallel import Parallel
     from emoglot.data.recipe import Recipe
-    from emoglot.encoders.features import Progress
     from emoglot.model import Model
     from emoglot.training.distill import Lessons
     from emoglot.training.loop import Epoch
@@ -88,7 +85,7 @@ def train(
             paths = run.parallel or recipe.files("parallel", training.root)
             pairs = read_translations(paths, skip_bad=reading.skip_bad) if paths else None
             lessons = _ask_teachers(run.teacher or [], data, pairs, settings, out)
-        with _progress() as (on_features, on_step):
+        with progress_bars(_PAUSE) as update:
             model = train_model(
                 encoder,
                 lessons.data if lessons else data,
@@ -98,8 +95,8 @@ def train(
                 device=run.device,
                 cache=training.cache,
                 chances=lessons.chances if lessons else None,
-                on_features=on_features,
-                on_step=on_step,
+                on_features=partial(update, "encoding"),
+                on_step=partial(update, "training", news="steps of this epoch"),
                 on_epoch=_print_epoch,
                 checkpoint=checkpoint,
                 start=load(run.start, encoder=encoder) if run.start else None,
@@ -141,17 +138,6 @@ def _ask_teachers(
     work = out.resolve().with_name(f"{out.resolve().name}.lessons")
     with progress_bar("scoring with the teacher") as on_progress:
         return make_lessons([load(folder) for folder in folders], data, parallel, settings, work, on_progress)
-
-
-@contextmanager
-def _progress() -> Iterator[tuple[Progress, Progress]]:
-    """Yield two functions that show progress: of encoding, and of the steps in an epoch."""
-    with progress_bars(_PAUSE) as update:
-
-        def on_step(done: int, total: int) -> None:
-            update("training", done, total, "steps of this epoch")
-
-        yield partial(update, "encoding"), on_step
 
 
 def _print_epoch(epoch: Epoch) -> None:

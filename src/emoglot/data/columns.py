@@ -42,8 +42,7 @@ def find_text_column(columns: Sequence[str], given: str | None, name: str) -> st
     if not found:
         raise DataError(
             f"a table needs a column of texts named {', '.join(_ENGLISH)} (or so in another language) or set with "
-            f"--text-column, "
-            f"{name} has {name_columns(columns)}"
+            f"--text-column, {name} has {name_columns(columns)}"
         )
     return found
 

@@ -135,31 +135,17 @@ def concatenate(datasets: Iterable[Dataset]) -> Dataset:
     )
 
 
-def map_labels(
-    dataset: Dataset,
-    mapping: Mapping[str, str],
-    unknown: Iterable[str] = (),
-    labels: Sequence[str] = SEMEVAL_LABELS,
-) -> Dataset:
-    """Convert to another label set: a label is positive if its namesake or any label mapped to it is.
+def map_labels(dataset: Dataset, mapping: Mapping[str, str]) -> Dataset:
+    """Convert to the labels of E-c: a label is positive if its namesake or any label mapped to it is.
 
-    A label of the dataset that is neither mapped nor a namesake is dropped. A label that nothing is mapped to, or that
-    is listed in `unknown`, is unknown in every row.
+    A label of the dataset that is neither mapped nor a namesake is dropped. A label that nothing is mapped to is
+    unknown in every row.
     """
-    wanted = check_names(labels)
-    never_known = set(unknown)
-    for name in (*mapping.values(), *never_known):
-        if name not in wanted:
-            raise DataError(f"a label must be mapped to one of {', '.join(wanted)}, got {name!r}")
-    for name in mapping:
-        if name not in dataset.labels:
-            raise DataError(f"a mapped label must be one of {', '.join(dataset.labels)}, got {name!r}")
-    targets = np.full((len(dataset), len(wanted)), UNKNOWN, dtype=np.int8)
-    for column, name in enumerate(wanted):
-        sources = [index for index, label in enumerate(dataset.labels) if mapping.get(label, label) == name]
-        if sources and name not in never_known:
+    targets = np.full((len(dataset), len(SEMEVAL_LABELS)), UNKNOWN, dtype=np.int8)
+    for column, name in enumerate(SEMEVAL_LABELS):
+        if sources := [index for index, label in enumerate(dataset.labels) if mapping.get(label, label) == name]:
             targets[:, column] = _any_of(dataset.targets[:, sources])
-    return replace(dataset, targets=targets, labels=wanted)
+    return replace(dataset, targets=targets, labels=SEMEVAL_LABELS)
 
 
 def _any_of(targets: Targets) -> Targets:

@@ -25,16 +25,14 @@ _NUL_SHARE = 0.2  # of UTF-16: every second byte of Latin letters and, in other 
 _CHUNK_BYTES = 1 << 18
 
 
-def check_encoding(given: str | None) -> str | None:
+def check_encoding(given: str | None) -> None:
     """Raise UsageError for an encoding that Python does not know."""
-    if given is not None:
-        try:
-            "".encode(given)
-        except LookupError:
-            raise UsageError(
-                f"an encoding must be a name such as utf-8, cp1252, latin-1 or utf-16, got {given!r}"
-            ) from None
-    return given
+    try:
+        "".encode(UTF_8 if given is None else given)
+    except LookupError:
+        raise UsageError(
+            f"an encoding must be a name such as utf-8, cp1252, latin-1 or utf-16, got {given!r}"
+        ) from None
 
 
 def is_utf8(encoding: str) -> bool:

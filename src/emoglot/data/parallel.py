@@ -57,7 +57,7 @@ def read_parallel(paths: Iterable[Path], *, skip_bad: bool = False) -> Parallel:
     english: dict[str, int] = {}
     texts, english_of, languages, sources, bad_lines = [], [], [], [], []
     for path in [file for given in paths for file in _files(given)]:
-        language = _language_of(path)
+        language = path.name.partition(".")[0]
         for number, line in read_lines(path):
             try:
                 fields = _fields(line)
@@ -111,10 +111,6 @@ def _files(path: Path) -> list[Path]:
     if not path.is_file():
         raise DataError(f"there is no file of translations {path}")
     return [path]
-
-
-def _language_of(path: Path) -> str:
-    return path.name.partition(".")[0]
 
 
 def _fields(line: str | MalformedLineError) -> list[str]:

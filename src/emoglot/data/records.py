@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -60,10 +59,9 @@ def open_records(
     kind = stream.kind or kind_of_content(stream)
     if kind == TEXT and reading.kind is None and has_tabs(stream, text_column):
         kind = TSV
-        note = (
+        stream.note(
             "it is read as a table, since its lines are separated by tabs; use --in-format txt if each line is a text"
         )
-        stream.notes.append((logging.INFO, note))
     if kind in SPREADSHEETS:
         from emoglot.data.spreadsheets import spreadsheet_rows
 
@@ -120,9 +118,8 @@ def find_delimiter(stream: Stream) -> str:
         quality = (sum(len(row) == width for row in rows) / len(rows), width)
         if width > 1 and quality > best_quality:
             best, best_quality = delimiter, quality
-    note = (logging.INFO, f"its columns are separated by {best!r}; use --delimiter if that is wrong")
-    if best != DELIMITERS[0] and note not in stream.notes:
-        stream.notes.append(note)
+    if best != DELIMITERS[0]:
+        stream.note(f"its columns are separated by {best!r}; use --delimiter if that is wrong")
     return best
 
 
@@ -158,23 +155,17 @@ def _table(stream: Stream, kind: str, rows: Fields) -> Records:
 
 def _named(rows: Fields, columns: list[str], encoding: str) -> Iterator[Numbered]:
     for number, fields in rows:
-        if isinstance(fields, MalformedLineError):
-            yield number, fields
-            continue
+        record: Record = {}
         try:
+            if isinstance(fields, MalformedLineError):
+                raise fields
             check_count(fields, len(columns))
+            record = dict(zip(columns, fields, strict=True))
+            check_text("\t".join(fields), encoding)
         except MalformedLineError as error:
-            yield number, error
+            yield number, MalformedLineError(str(error), record)
         else:
-            yield number, _checked(dict(zip(columns, fields, strict=True)), encoding)
-
-
-def _checked(record: Record, encoding: str) -> Record | MalformedLineError:
-    try:
-        check_text("\t".join(record.values()), encoding)
-    except MalformedLineError as error:
-        return MalformedLineError(str(error), record)
-    return record
+            yield number, record
 
 
 def _text_records(lines: Iterable[bytes], encoding: str) -> Iterator[Numbered]:

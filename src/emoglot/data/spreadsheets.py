@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -36,8 +35,7 @@ def spreadsheet_rows(
     except (CalamineError, OSError) as error:
         raise DataError(f"{stream.name} is not a readable spreadsheet: {error}; save it again, or as CSV") from error
     if len(book.sheet_names) > 1:
-        note = f"read the sheet {name!r}, the first visible one of {len(book.sheet_names)}"
-        stream.notes.append((logging.INFO, note))
+        stream.note(f"read the sheet {name!r}, the first visible one of {len(book.sheet_names)}")
     for number, row in enumerate(sheet.iter_rows(), start=1):
         cells = [_text(cell) for cell in row]
         if any(cells):

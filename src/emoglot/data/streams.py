@@ -79,6 +79,11 @@ class Stream:
                     while not line.endswith(b"\n") and (line := self.file.readline(LONGEST_LINE)):
                         on_bytes(line)
 
+    def note(self, message: str, level: int = logging.INFO) -> None:
+        """Keep what was guessed, once, for the log."""
+        if (level, message) not in self.notes:
+            self.notes.append((level, message))
+
     def announce(self) -> None:
         """Log what was guessed."""
         for level, message in self.notes:
@@ -194,8 +199,8 @@ def _decode(stream: Stream, given: str | None) -> None:
         given = UTF_8
     stream.encoding, is_guess = (given, False) if given else find_encoding(whole_lines)
     if is_guess:
-        message = f"read as {stream.encoding}, guessed from its content; use --encoding if that is wrong"
-        stream.notes.append((logging.WARNING, message))
+        guessed = f"read as {stream.encoding}, guessed from its content; use --encoding if that is wrong"
+        stream.note(guessed, logging.WARNING)
     if not is_utf8(stream.encoding):
         stream.sample = stream.sample.decode(stream.encoding, "replace").encode(UTF_8)
         stream.file = io.BufferedReader(Transcoded(stream.file, stream.encoding), _BUFFER_BYTES)

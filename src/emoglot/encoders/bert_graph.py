@@ -99,7 +99,9 @@ class _BertBuilder(GraphBuilder, ABC):
         super().__init__()
         self._layers, self._heads = int(config["num_hidden_layers"]), int(config["num_attention_heads"])
         self._dim, self._epsilon = int(config["hidden_size"]), float(config["layer_norm_eps"])
-        self._first_position = _first_position(config)
+        # The position of the first token: XLM-R counts from the padding id.
+        counts_from_padding = _COUNTS_FROM_PADDING[config["model_type"]]
+        self._first_position = int(config.get("pad_token_id", 1)) + 1 if counts_from_padding else 0
 
     @abstractmethod
     def parameter(self, name: str) -> str:
@@ -244,11 +246,6 @@ class _Int8Builder(_BertBuilder):
         rows = self.node("Gather", self.constant(bytes_, np.int8, table + _BYTES), ids)
         steps = self.node("Gather", self.constant(scales[:, None], name=table + _SCALES), ids)
         return self.node("Mul", self.node("Cast", rows, to=TensorProto.FLOAT), steps)
-
-
-def _first_position(config: Mapping[str, Any]) -> int:
-    """Return the position of the first token: XLM-R counts from the padding id."""
-    return int(config.get("pad_token_id", 1)) + 1 if _COUNTS_FROM_PADDING[config["model_type"]] else 0
 
 
 def quantise_rows(matrix: NDArray[np.float32], levels: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:

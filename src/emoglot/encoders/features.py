@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from emoglot.concurrency import available_cores, side_by_side
 from emoglot.encoders.base import Encoder, Ragged
-from emoglot.encoders.registry import runs_beside_itself
+from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.files import folder_in_the_making
 from emoglot.text.normalise import NORMALISATION_VERSION
 
@@ -221,7 +221,8 @@ def _encode_segments(encoder: Encoder, texts: dict[bytes, str], report: Callable
     done = 0
     # The tokens of a single text need not be counted: it is a batch of its own.
     batches = [np.array([0])] if len(values) == 1 else _batches(encoder, values)
-    lanes = min(len(batches), len(available_cores())) if runs_beside_itself(encoder) else 1
+    # Parallel calls are faster than sequential ones only with onnxruntime.
+    lanes = min(len(batches), len(available_cores())) if isinstance(encoder, OnnxEncoder) else 1
     for rows, tokens in side_by_side(lambda rows: encoder.encode([values[row] for row in rows]), batches, lanes):
         pending.append(tokens)
         pending_keys += [keys[row] for row in rows]

@@ -158,9 +158,10 @@ class HubEncoder:
         states = output.last_hidden_state if self.layer is None else output.hidden_states[self.layer]
         states = states.float().cpu().numpy()  # (texts, padded tokens, dim)
         text_tokens = [np.flatnonzero(np.array(mask) == 0) for mask in encodings["special_tokens_mask"]]
+        offsets = [np.array(row, dtype=np.int32).reshape(-1, 2) for row in encodings["offset_mapping"]]
         return Ragged(
             np.concatenate([rows[kept] for rows, kept in zip(states, text_tokens, strict=True)]),
-            _spans(encodings["offset_mapping"], text_tokens),
+            np.concatenate([rows[kept] for rows, kept in zip(offsets, text_tokens, strict=True)]),
             splits_of(np.array([len(kept) for kept in text_tokens], dtype=np.int64)),
         )
 
@@ -173,11 +174,6 @@ class HubEncoder:
             return_special_tokens_mask=True,
             return_offsets_mapping=True,
         )
-
-
-def _spans(offsets: Sequence[Sequence[tuple[int, int]]], kept: Sequence[NDArray[np.int64]]) -> NDArray[np.int32]:
-    rows = [np.array(row, dtype=np.int32).reshape(-1, 2)[indices] for row, indices in zip(offsets, kept, strict=True)]
-    return np.concatenate(rows)
 
 
 def _import_torch() -> Any:

@@ -44,7 +44,7 @@ class OnnxEncoder:
         self.description = EncoderDescription.read(folder)
         self.name = name or self.description.name
         check_files(folder, self.description)
-        self._tokenizer = _load_tokenizer(folder, self.description.max_tokens)
+        self.tokenizer = _load_tokenizer(folder, self.description.max_tokens)
         self._session = _open_session(folder)
         self._check_network()
 
@@ -73,20 +73,15 @@ class OnnxEncoder:
         """The length of a token vector."""
         return self.description.dim
 
-    @property
-    def tokenizer(self) -> Any:
-        """The tokenizer, an object of the tokenizers library."""
-        return self._tokenizer
-
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Count tokens, special tokens included."""
         with self._tokenizing():
-            return _lengths(self._tokenizer.encode_batch_fast(list(texts)))
+            return _lengths(self.tokenizer.encode_batch_fast(list(texts)))
 
     def encode(self, texts: Sequence[str]) -> Ragged:
         """Encode one batch, or each text separately if the network requires it."""
         with self._tokenizing():
-            encodings = self._tokenizer.encode_batch(list(texts))
+            encodings = self.tokenizer.encode_batch(list(texts))
         if not encodings:
             return Ragged.join([], self.dim)
         if not self.description.one_by_one:

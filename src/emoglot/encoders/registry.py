@@ -163,11 +163,6 @@ def alphabet_of(encoder: Encoder) -> Alphabet | None:
     return Alphabet(encoder.tokenizer) if isinstance(encoder, OnnxEncoder) else None
 
 
-def runs_beside_itself(encoder: Encoder) -> bool:
-    """Return whether parallel calls of an encoder are faster than sequential ones."""
-    return isinstance(encoder, OnnxEncoder)
-
-
 def install_encoder(
     name: str,
     source: str | Path | None = None,

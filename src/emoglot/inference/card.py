@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from emoglot.config import flat
 from emoglot.inference.description import ModelDescription
 
 _HUB_METADATA = """---
@@ -25,7 +26,7 @@ def render_card(name: str, description: ModelDescription) -> str:
         "## Use\n\n" + f'```python\nimport emoglot\n\nmodel = emoglot.load("{name}")\nmodel.predict(["…"])\n```',
         "## Quality\n\n" + _quality(description),
         "## Training data\n\n" + _data(description.training),
-        "## Settings\n\n" + _settings(description.config),
+        "## Settings\n\n" + "\n".join(f"- `{name}` = `{value}`" for name, value in flat(description.config).items()),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -81,12 +82,6 @@ def _data(training: Mapping[str, Any]) -> str:
         lines.append(f"| {part} | {summary['rows']} | {_cell(languages)} | `{summary['fingerprint'][:16]}` |")
     lines += ["", f"Best epoch: {training['best_epoch']} of {training['epochs']}."]
     return "\n".join(lines)
-
-
-def _settings(config: Mapping[str, Any]) -> str:
-    flat = {"task": config["task"]}
-    flat |= {f"{table}.{key}": value for table in config if table != "task" for key, value in config[table].items()}
-    return "\n".join(f"- `{name}` = `{value}`" for name, value in flat.items())
 
 
 def _cell(text: str) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,8 @@ _CONTENTS = {*FILES, ENCODER_FOLDER}
 _ENCODER_DESCRIPTION = f"{ENCODER_FOLDER}/{ENCODER_DESCRIPTION_FILE}"
 _WIDE_PREFIX = "wide."
 _HEAD_PREFIX = "head."
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -249,9 +251,9 @@ def _state(
         config=config,
         encoder_name=encoder.name if includes_encoder else check_encoder_name(encoder.name),
         encoder_fingerprint=encoder.fingerprint,
-        weights=_without_prefix(tensors, _HEAD_PREFIX),
+        weights=under(_HEAD_PREFIX, tensors),
         graph=graph,
-        wide=_wide_channel(_without_prefix(tensors, _WIDE_PREFIX), config),
+        wide=_wide_channel(under(_WIDE_PREFIX, tensors), config),
         training=description.training,
         metrics=description.metrics,
         language_thresholds=_thresholds_by_language(description.language_thresholds),
@@ -329,8 +331,9 @@ def _tensors(state: ModelState) -> dict[str, NDArray[Any]]:
     return {name: np.ascontiguousarray(array) for name, array in tensors.items()}
 
 
-def _without_prefix(tensors: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
+def under(prefix: str, tensors: Mapping[str, T]) -> dict[str, T]:
+    """Return the tensors whose names begin with a prefix, without the prefix."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def _wide_channel(tensors: Mapping[str, NDArray[Any]], config: Config) -> WideChannel | None:

@@ -169,7 +169,7 @@ def _count_values(scored: ScoredFile, totals: dict[str, Any]) -> dict[str, pl.Da
 
 
 def _values(scored: ScoredFile, key: str) -> pl.LazyFrame:
-    columns = [_KEY] + ([CLUSTER] if CLUSTER in scored.columns and key == SENTIMENT else [])
+    columns = [_KEY, CLUSTER] if key == SENTIMENT else [_KEY]
     readable = scored.frame.filter(pl.col(IS_READABLE)).with_columns(pl.col(key).fill_null(MISSING).alias(_KEY))
     return readable.group_by(columns).agg(pl.len().alias(_TEXTS))
 
@@ -199,9 +199,8 @@ def _cells(scored: ScoredFile, key: pl.Expr) -> pl.LazyFrame:
     """Return per key and cluster the numbers of readable texts, of texts with each label and with none."""
     names = scored.given()
     none = (~pl.any_horizontal(names)).sum().alias(_NONE)
-    keys = [key.alias(_KEY), pl.col(CLUSTER) if CLUSTER in scored.columns else pl.lit(0, pl.UInt32).alias(CLUSTER)]
-    counts = [pl.col(name).sum() for name in names]
-    return scored.frame.filter(pl.col(IS_READABLE)).group_by(keys).agg(pl.len().alias(_TEXTS), *counts, none)
+    cells = scored.frame.filter(pl.col(IS_READABLE)).group_by(key.alias(_KEY), CLUSTER)
+    return cells.agg(pl.len().alias(_TEXTS), *(pl.col(name).sum() for name in names), none)
 
 
 def _shares(table: pl.DataFrame, keys: Sequence[Any], names: Sequence[str]) -> list[GroupShares]:
@@ -248,8 +247,6 @@ def _sentiments(values: pl.DataFrame | None) -> tuple[tuple[str, Share], ...]:
     """Return the shares of sentiments in descending order."""
     if values is None or values.is_empty():
         return ()
-    if CLUSTER not in values.columns:
-        values = values.with_columns(pl.lit(0, pl.UInt32).alias(CLUSTER))
     wide = values.pivot(on=_KEY, index=CLUSTER, values=_TEXTS).fill_null(0).drop(CLUSTER)
     counts = wide.to_numpy().astype(np.int64)[:, None, :]  # (clusters, 1, sentiments)
     (shares,) = _shares_of(counts, counts.sum(axis=2))

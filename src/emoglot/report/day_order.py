@@ -27,12 +27,11 @@ def is_dated(values: pl.Expr) -> pl.Expr:
 
 def as_moment(path: Path, column: str, frame: pl.LazyFrame) -> pl.Expr:
     """Return an expression that parses a column; raise DataError if the order of day and month cannot be known."""
-    values = pl.col(column)
-    return _read(values, begins_with_day=_begins_with_day(path, column, frame))
+    return _read(pl.col(column), begins_with_day=_begins_with_day(path, column, frame))
 
 
 def _begins_with_day(path: Path, column: str, frame: pl.LazyFrame) -> bool:
-    first, second = (_number(pl.col(column), group) for group in (_FIRST, _SECOND))
+    first, second = (_part(pl.col(column), group).cast(pl.Int32, strict=False) for group in (_FIRST, _SECOND))
     has_dots = _part(pl.col(column), _MARK) == "."
     is_day_first = has_dots | ((first > _MONTHS) & (second <= _MONTHS))
     is_month_first = ~has_dots & (second > _MONTHS) & (first <= _MONTHS)
@@ -59,8 +58,7 @@ def _begins_with_day(path: Path, column: str, frame: pl.LazyFrame) -> bool:
 
 
 def _read(values: pl.Expr, *, begins_with_day: bool) -> pl.Expr:
-    first, second = _FIRST, _SECOND
-    day, month = (first, second) if begins_with_day else (second, first)
+    day, month = (_FIRST, _SECOND) if begins_with_day else (_SECOND, _FIRST)
     date = pl.concat_str(
         _part(values, _YEAR), _part(values, month).str.zfill(2), _part(values, day).str.zfill(2), separator="-"
     )
@@ -75,7 +73,3 @@ def _read(values: pl.Expr, *, begins_with_day: bool) -> pl.Expr:
 
 def _part(values: pl.Expr, group: int) -> pl.Expr:
     return values.str.extract(_DATE, group)
-
-
-def _number(values: pl.Expr, group: int) -> pl.Expr:
-    return _part(values, group).cast(pl.Int32, strict=False)

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from emoglot.report import charts
-from emoglot.report.aggregate import GroupShares, Share, Summary
+from emoglot.report.aggregate import GroupShares, Summary
 from emoglot.report.evidence import Evidence
 from emoglot.report.options import Options
 from emoglot.report.parts import (
@@ -105,12 +105,11 @@ def shares(report: Report) -> Section:
 
 def _bars(title: str, kind: str, bars: list[charts.Bar]) -> str:
     """Return bars with a table of the same numbers."""
-
-    def row(name: str, share: Share) -> tuple[str, ...]:
-        return name, charts.percent(share.value), charts.interval(share), f"{share.count:,}"
-
     header = (kind, "share", "95 % interval, %", "texts")
-    values = table(title, header, [row(bar.name, bar.share) for bar in bars], frozenset({1, 2, 3}))
+    rows = [
+        (bar.name, charts.percent(bar.share.value), charts.interval(bar.share), f"{bar.share.count:,}") for bar in bars
+    ]
+    values = table(title, header, rows, frozenset({1, 2, 3}))
     return f'<figure class="chart">{charts.bars(title, bars)}{folded("Show as a table", values)}</figure>'
 
 

@@ -19,7 +19,7 @@ from emoglot.data.formats import CSV, JSONL, PARQUET, TSV, WRITTEN, check_readab
 from emoglot.errors import DataError, UsageError
 from emoglot.labels import SEMEVAL_LABELS
 from emoglot.report.options import Options
-from emoglot.report.times import as_moment
+from emoglot.report.times import SAMPLE_ROWS, as_moment
 
 TEXT_COLUMN, TIME, GROUP, CLUSTER, LANGUAGE, SENTIMENT = "text", "time", "group", "cluster", "language", "sentiment"
 IS_SCORED, IS_READABLE, IS_TRUNCATED = "is_scored", "is_readable", "is_truncated"
@@ -30,7 +30,6 @@ MOST_COLUMNS = 10_000
 MOST_LABELS = 64
 _HEADER_BYTES = 2**20
 _MOST_PREFIXES = 100  # that are tried
-_SAMPLE_ROWS = 10_000
 _SHOWN_COLUMNS = 12
 _TRUE = ("true", "1", "yes")
 # What a column is for, in words that are right on the command line, in Python and in the service.
@@ -45,7 +44,10 @@ _ROLES = {
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """A scored file: `frame` has the columns `given(i)` and `score(i)` of every label, and those in `columns`."""
+    """A scored file: `frame` has the columns `given(i)` and `score(i)` of every label, and those in `columns`.
+
+    Without a column of clusters, all rows are in one.
+    """
 
     frame: pl.LazyFrame
     labels: tuple[str, ...]
@@ -123,7 +125,7 @@ def _scan(path: Path, kind: str) -> pl.LazyFrame:
     if kind == PARQUET:
         return pl.scan_parquet(path, glob=False)
     if kind == JSONL:
-        return pl.scan_ndjson(glob.escape(str(path)), infer_schema_length=_SAMPLE_ROWS)  # it has no option `glob`
+        return pl.scan_ndjson(glob.escape(str(path)), infer_schema_length=SAMPLE_ROWS)  # it has no option `glob`
     return pl.scan_csv(path, separator=delimiter_of(kind), infer_schema=False, glob=False)  # every column as text
 
 
@@ -166,7 +168,7 @@ def _find_labels(
 def _labels_in(frame: pl.LazyFrame, column: str) -> list[str]:
     is_text = frame.collect_schema()[column] == pl.String
     names = _joined(column).str.split(",") if is_text else pl.col(column)
-    sample = frame.select(names).head(_SAMPLE_ROWS).collect(engine="streaming").to_series()
+    sample = frame.select(names).head(SAMPLE_ROWS).collect(engine="streaming").to_series()
     if sample.dtype != pl.List(pl.String):
         return []
     return [name for name in sample.explode().drop_nulls().unique() if name]
@@ -182,22 +184,15 @@ def _used_columns(path: Path, names: Sequence[str], prefix: str, options: Option
     asked = {TIME: options.time, GROUP: options.group, CLUSTER: options.cluster, LANGUAGE: options.language}
     if options.with_texts:
         asked[TEXT_COLUMN] = options.text or first_of(names, TEXT_COLUMNS) or TEXT_COLUMN
-    used = {}
-    for key, name in asked.items():
-        if name is None:
-            continue
+    used = {key: name for key, name in asked.items() if name is not None}
+    for key, name in used.items():
         if name not in names:
             raise UsageError(_missing(path, key, name, names))
-        used[key] = name
     # A language column may be the user's; a sentiment column is ours only with its score.
-    ours = {key: f"{prefix}{key}" for key in (LANGUAGE, "unreadable", "truncated")}
+    ours = [(LANGUAGE, LANGUAGE), *((key, f"{prefix}{key}") for key in (LANGUAGE, "unreadable", "truncated"))]
     if f"{prefix}{SENTIMENT_SCORE}" in names:
-        ours[SENTIMENT] = f"{prefix}{SENTIMENT}"
-    for key, name in ours.items():
-        own = next((column for column in (name, key if key == LANGUAGE else name) if column in names), None)
-        if own and key not in used:
-            used[key] = own
-    return used
+        ours.append((SENTIMENT, f"{prefix}{SENTIMENT}"))
+    return {key: name for key, name in ours if name in names} | used
 
 
 def _missing(path: Path, key: str, name: str, names: Sequence[str]) -> str:
@@ -228,7 +223,7 @@ def _renamed(
         (is_readable & _flag(cut, schema[cut]) if cut else pl.lit(False)).alias(IS_TRUNCATED),
         *(one.alias(score_column(index)) for index, one in enumerate(scores)),
         *_given(f"{prefix}{LABELS}", schema[f"{prefix}{LABELS}"], labels, is_readable),
-        *_others(path, frame, schema, used, form),
+        *_others(path, frame, used, form),
     ]
     found = frozenset(key for key in used if key not in ("unreadable", "truncated"))
     return ScoredFile(frame.select(columns), labels, found)
@@ -244,22 +239,16 @@ def _given(column: str, kind: pl.DataType, labels: Sequence[str], is_readable: p
     return [(is_readable & one).alias(given_column(index)) for index, one in enumerate(carried)]
 
 
-def _others(
-    path: Path, frame: pl.LazyFrame, schema: pl.Schema, used: dict[str, str], form: str | None
-) -> list[pl.Expr]:
-    plain = (GROUP, LANGUAGE, SENTIMENT)
-    columns = [_plain(used[key]).alias(key) for key in plain if key in used]
+def _others(path: Path, frame: pl.LazyFrame, used: dict[str, str], form: str | None) -> list[pl.Expr]:
+    columns = [_plain(used[key]).alias(key) for key in (GROUP, LANGUAGE, SENTIMENT) if key in used]
     if TEXT_COLUMN in used:
         columns.append(
             pl.col(used[TEXT_COLUMN]).cast(pl.String, strict=False).str.slice(0, LONGEST_TEXT).alias(TEXT_COLUMN)
         )
-    if CLUSTER in used:
-        columns.append((_plain(used[CLUSTER]).hash(seed=0) % CLUSTERS).cast(pl.UInt32).alias(CLUSTER))
+    cluster = _plain(used[CLUSTER]).hash(seed=0) % CLUSTERS if CLUSTER in used else pl.lit(0)
+    columns.append(cluster.cast(pl.UInt32).alias(CLUSTER))
     if TIME in used:
-        name = used[TIME]
-        sample = frame.select(name).drop_nulls().head(_SAMPLE_ROWS).collect(engine="streaming").to_series()
-        whole = frame.select(name)
-        columns.append(as_moment(path, name, schema[name], sample, form=form, whole=whole).alias(TIME))
+        columns.append(as_moment(path, used[TIME], frame, form).alias(TIME))
     return columns
 
 

@@ -48,7 +48,7 @@ class Texts:
 
 
 def read_texts(
-    scored: ScoredFile, languages: Sequence[str], on_batch: Callable[[int], None] = lambda rows: None
+    scored: ScoredFile, languages: Sequence[str], on_texts: Callable[[int], None] = lambda done: None
 ) -> Texts:
     """Read all texts once; words are counted per language, or for all texts if `languages` is empty."""
     vocabulary = _Vocabulary(scored)
@@ -57,6 +57,7 @@ def read_texts(
     scores = [score_column(index) for index in range(len(scored.labels))]
     frame = scored.frame.filter(pl.col(IS_READABLE) & pl.col(TEXT_COLUMN).is_not_null())
     frame = frame.select(TEXT_COLUMN, language, *scored.given(), *scores)
+    done = 0
     for batch in frame.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True, engine="streaming"):
         for gallery in galleries:
             gallery.add(batch)
@@ -65,7 +66,8 @@ def read_texts(
         vocabulary.add(
             batch.filter(known) if languages else batch.with_columns(pl.lit(None, pl.String).alias(LANGUAGE))
         )
-        on_batch(len(batch))
+        done += len(batch)
+        on_texts(done)
     return Texts(vocabulary.counts(), tuple(gallery.examples() for gallery in galleries))
 
 

@@ -24,6 +24,7 @@ FORMATS = (
     "%a %b %d %H:%M:%S %z %Y",  # Twitter
     "%a, %d %b %Y %H:%M:%S %z",  # e-mail, RSS
 )
+SAMPLE_ROWS = 10_000
 _ENOUGH = 0.8  # share of the sample that a format must parse
 _TRIMMED = 0.001  # share of the rows at either end that may be outliers, such as 1970
 _FEWEST_POINTS = 8  # with a unit, else a finer one is used; half as many where the texts would not fill one point
@@ -97,24 +98,18 @@ def name_of(moment: date | datetime, unit: Unit) -> str:
     return moment.strftime(unit.form.replace("%-d", str(moment.day)))  # %-d is not known on Windows
 
 
-def as_moment(
-    path: Path,
-    column: str,
-    kind: pl.DataType,
-    sample: pl.Series,
-    *,
-    form: str | None = None,
-    whole: pl.LazyFrame | None = None,
-) -> pl.Expr:
+def as_moment(path: Path, column: str, frame: pl.LazyFrame, form: str | None = None) -> pl.Expr:
     """Return a column as times, in UTC if they have a zone; values that cannot be parsed are missing.
 
-    `form` is a format that the user gave. `whole` has all values, by which the order of day and month is decided.
+    `form` is a format that the user gave. All values decide the order of day and month, and a sample the rest.
     """
-    values = pl.col(column)
+    values, kind = pl.col(column), frame.collect_schema()[column]
+    sample = frame.select(column).drop_nulls().head(SAMPLE_ROWS).collect(engine="streaming").to_series()
     if kind == pl.Date:
         return values.cast(pl.Datetime("us"))
     if isinstance(kind, pl.Datetime):
-        return _in_utc(values, kind).cast(pl.Datetime("us"))
+        in_utc = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if kind.time_zone else values
+        return in_utc.cast(pl.Datetime("us"))
     if form is not None:
         return _in_form(path, column, sample, form)
     if kind.is_numeric() or _are_numbers(sample):
@@ -123,7 +118,6 @@ def as_moment(
         raise DataError(_unreadable(path, column, f"got {kind}"))
     candidates = [_from_text(values, known) for known in FORMATS]
     if len(sample) and _share(sample, day_order.is_dated(values)) >= _ENOUGH:
-        frame = sample.to_frame(column).lazy() if whole is None else whole
         candidates = [day_order.as_moment(path, column, frame)]
     return _checked(path, column, sample, candidates)
 
@@ -171,10 +165,6 @@ def _in_form(path: Path, column: str, sample: pl.Series, form: str) -> pl.Expr:
             "correct the format"
         )
     return read
-
-
-def _in_utc(values: pl.Expr, kind: pl.Datetime) -> pl.Expr:
-    return values.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if kind.time_zone else values
 
 
 def _are_numbers(sample: pl.Series) -> bool:

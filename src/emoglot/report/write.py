@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -22,7 +21,11 @@ _WORD_LANGUAGES = 12  # most frequent languages whose words are compared
 
 
 def make_report(
-    path: Path, options: Options | None = None, *, name: str | None = None, on_texts: Progress | None = None
+    path: Path,
+    options: Options | None = None,
+    *,
+    name: str | None = None,
+    on_texts: Progress = lambda done, total: None,
 ) -> tuple[str, Report]:
     """Return the page about a scored file and its content; `name` replaces the name of the file in it."""
     options = options or Options()
@@ -31,23 +34,10 @@ def make_report(
     with polars_errors(path):
         summary = summarise(scored)
         languages = [count.name for count in summary.languages if count.name != MISSING][:_WORD_LANGUAGES]
-        count = _counter(summary.rows.readable, on_texts)
-        texts = read_texts(scored, languages, count) if options.with_texts else None
+        readable = summary.rows.readable
+        texts = read_texts(scored, languages, lambda done: on_texts(done, readable)) if options.with_texts else None
     report = Report(Path(name or path.name), options, summary, evidence, texts)
     return render_page(report, date.today()), report
-
-
-def _counter(total: int, on_texts: Progress | None) -> Callable[[int], None]:
-    """Return a function that adds up batches and reports progress."""
-    done = 0
-
-    def count(rows: int) -> None:
-        nonlocal done
-        done += rows
-        if on_texts:
-            on_texts(done, total)
-
-    return count
 
 
 def write_report(
@@ -56,7 +46,7 @@ def write_report(
     options: Options | None = None,
     *,
     overwrite: bool = False,
-    on_texts: Progress | None = None,
+    on_texts: Progress = lambda done, total: None,
 ) -> Report:
     """Write the page about a scored file; an existing one is replaced only with `overwrite`."""
     if out.is_dir() or not out.parent.is_dir():

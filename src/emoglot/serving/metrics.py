@@ -23,8 +23,7 @@ class ServiceMetrics:
     """All counters of one process."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        registry = self._registry
+        registry = self._registry = CollectorRegistry()
         self.requests = Counter("emoglot_requests", "Requests answered.", ("path", "status"), registry=registry)
         self.seconds = Histogram(
             "emoglot_request_seconds", "Time to answer a request.", ("path",), buckets=_LATENCIES, registry=registry

@@ -99,8 +99,11 @@ class Service:
         labels = self._model.labels
         if unknown := sorted(set(request.threshold) - set(labels)):
             raise DataError(f"threshold must be for labels among {', '.join(labels)}, got {shown(unknown[0])}")
-        strict = self._strict_thresholds(request)
-        never = [] if strict is None else self._model.strictness.never_given(labels, request.precision, request.recall)
+        strict: NDArray[np.float64] | None = None
+        never: list[str] = []
+        if request.precision is not None or request.recall is not None:
+            strict = self._model.strictness.thresholds(request.precision, request.recall)
+            never = self._model.strictness.never_given(labels, request.precision, request.recall)
         results = await self._batcher.submit([_item(text, request, language, strict) for text in texts])
         model = to_json({"name": self.name, "version": __version__})
         return b'{"model":%s,"results":[%s],"never_given":%s}' % (model, b",".join(results), to_json(never))
@@ -133,12 +136,6 @@ class Service:
         if thresholds is state.thresholds:
             return None
         return dict(zip(state.labels, listed(thresholds), strict=True))
-
-    def _strict_thresholds(self, request: PredictRequest) -> NDArray[np.float64] | None:
-        """Return the thresholds for the requested precision or recall."""
-        if request.precision is None and request.recall is None:
-            return None
-        return self._model.strictness.thresholds(request.precision, request.recall)
 
     def _score(self, items: Sequence[Item]) -> list[bytes]:
         """Return the result of each text as JSON, so that large requests do not block the event loop."""

@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 
 from emoglot.errors import UsageError
 from emoglot.files import draft
+from emoglot.inference.folder import under
 
 # Between two saves within an epoch: the most that an interruption can lose. A save takes a second or two.
 SECONDS = 300.0
@@ -40,11 +41,6 @@ def restore_optimiser(optimiser: Optimizer, tensors: Mapping[str, Tensor]) -> No
         index, part = key.split(".")
         moments.setdefault(int(index), {})[part] = tensor
     optimiser.load_state_dict(optimiser.state_dict() | {"state": moments})
-
-
-def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors whose names begin with a prefix, without the prefix."""
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 class Checkpoint:

@@ -18,6 +18,7 @@ from emoglot.encoders.bert_graph import can_compile
 from emoglot.encoders.features import FeatureCache, Progress, extract_features
 from emoglot.encoders.hub import HubEncoder
 from emoglot.errors import UsageError
+from emoglot.inference.folder import under
 from emoglot.training.head import Head, make_head
 from emoglot.training.part import Inputs
 
@@ -193,11 +194,7 @@ class FineTuner:
         model = self._encoder.fresh_model(dropout=0.0)
         frozen = self._config.fine_tune.frozen_layers
         part, prefix = (model.encoder.layer[frozen:], "encoder.encoder.layer.") if frozen else (model, "encoder.")
-        trained = {
-            name.removeprefix(prefix): torch.from_numpy(array.copy())
-            for name, array in weights.items()
-            if name.startswith(prefix)
-        }
+        trained = {name: torch.from_numpy(array.copy()) for name, array in under(prefix, weights).items()}
         found = part.load_state_dict(trained, strict=False)
         lost = [name for name in weights if name.startswith("encoder.") and not name.startswith(prefix)]
         assert not [*found.unexpected_keys, *lost], (found.unexpected_keys, lost)

@@ -21,7 +21,7 @@ from emoglot.encoders.registry import extended_fingerprints
 from emoglot.errors import TrainingError, needs_extra
 from emoglot.evaluation.metrics import evaluate_languages
 from emoglot.files import made_in_scratch
-from emoglot.inference.folder import ModelState
+from emoglot.inference.folder import ModelState, under
 from emoglot.inference.head import HeadRuntime, logits_of, score_features
 from emoglot.inference.ngrams import WideChannel
 from emoglot.inference.strictness import measure_strictness
@@ -101,7 +101,7 @@ def _finish_tuned(
     """Export the fine-tuned encoder and evaluate the model with the exported encoder."""
     tuned = learner.tuned_encoder(trained.weights)
     name = f"{tuned.name}, fine-tuned"
-    weights = {key.removeprefix("head."): array for key, array in trained.weights.items() if key.startswith("head.")}
+    weights = under("head.", trained.weights)
     found: dict[str, Fitted] = {}
     for kind in dict.fromkeys(("none", quantize)):
         encoder = _exported(tuned, name, kind)
@@ -116,10 +116,9 @@ def _finish_tuned(
 
 
 def _exported(tuned: HubEncoder, name: str, quantize: str) -> OnnxEncoder:
-    def export(scratch: Path) -> OnnxEncoder:
-        return OnnxEncoder(export_encoder(tuned, scratch / "encoder", name, quantize), name)
-
-    return made_in_scratch(export)
+    return made_in_scratch(
+        lambda scratch: OnnxEncoder(export_encoder(tuned, scratch / "encoder", name, quantize), name)
+    )
 
 
 def _finish(
@@ -221,9 +220,8 @@ def _run_key(parts: Parts, encoder: Encoder, config: Config) -> Any:
 
 
 def _training_record(trained: Trained, parts: Parts) -> dict[str, Any]:
-    names = ("training", "stopping", "thresholding")
     return {
-        "data": {name: part.data.summary() for name, part in zip(names, parts.all(), strict=True)},
+        "data": {name: part.data.summary() for name, part in vars(parts).items()},
         "best_epoch": trained.best_epoch,
         "epochs": len(trained.history),
         "history": [asdict(epoch) for epoch in trained.history],

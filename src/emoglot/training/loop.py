@@ -16,8 +16,9 @@ from emoglot.config import Config
 from emoglot.encoders.features import Progress
 from emoglot.errors import TrainingError, UsageError, reason_of
 from emoglot.evaluation.metrics import macro_f1
+from emoglot.inference.folder import under
 from emoglot.inference.thresholds import choose_thresholds, decide
-from emoglot.training.checkpoint import Checkpoint, under
+from emoglot.training.checkpoint import Checkpoint
 from emoglot.training.part import Part
 from emoglot.training.trainer import Learner, Trainer
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -17,6 +18,9 @@ from emoglot.labels import UNKNOWN
 EPSILON = 1e-5
 # Differences between probabilities below this, or above 1 minus it, are noise.
 LEAST_CHANCE = 0.005
+
+# The loss and the weight of each element of a batch, both (rows, labels) → class weights α (labels,), which sum to 1.
+Weighting: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 
 def focal_loss(logits: Tensor, targets: Tensor, gamma: float) -> Tensor:
@@ -68,24 +72,6 @@ def _loss_of(logits: Tensor, targets: Tensor, config: LossConfig) -> Tensor:
     return asymmetric_loss(logits, targets, config.gamma_positive, config.gamma_negative, config.margin)
 
 
-class Weighting(Protocol):
-    """Computes class weights α (labels,), which sum to 1, for a batch."""
-
-    def __call__(self, losses: Tensor, counts: Tensor) -> Tensor:
-        """Return the weights, given the loss and the weight of each element, both (rows, labels)."""
-
-
-class StaticWeighting:
-    """Constant class weights."""
-
-    def __init__(self, weights: Tensor) -> None:
-        self._alpha = _normalise(weights)
-
-    def __call__(self, losses: Tensor, counts: Tensor) -> Tensor:
-        """Return the same weights for every batch."""
-        return self._alpha.to(losses)
-
-
 class DynamicWeighting:
     """Class weights inverse to the exponential average of each class's loss."""
 
@@ -115,7 +101,8 @@ def make_weighting(config: LossConfig, positives: NDArray[np.int64]) -> Weightin
         "class-balanced": (1 - config.beta) / (1 - config.beta**counts),
         "cost-sensitive": counts / counts.sum(),
     }
-    return StaticWeighting(weights[config.weighting])
+    alpha = _normalise(weights[config.weighting])
+    return lambda losses, counts: alpha.to(losses)
 
 
 def total_loss(

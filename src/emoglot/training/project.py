@@ -55,13 +55,8 @@ def project(teacher: Model, parallel: Parallel, per_language: int, english: int 
         emotional = own[is_emotional[own]][: count // 2]
         chosen += [emotional, own[is_neutral[own]][: len(emotional)]]
     rows = np.sort(np.concatenate(chosen))
-    return Dataset(
-        tuple(parallel.texts[row] for row in rows.tolist()),
-        targets[rows],
-        teacher.labels,
-        tuple(parallel.languages[row] for row in rows.tolist()),
-        (SOURCE,) * len(rows),
-    )
+    pairs = parallel.select(rows)
+    return Dataset(pairs.texts, targets[rows], teacher.labels, pairs.languages, (SOURCE,) * len(rows))
 
 
 def _candidates(parallel: Parallel, wanted: Mapping[str, int], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -83,5 +78,4 @@ def write_csv(data: Dataset, path: Path) -> None:
     writer.writerow(["text", "language", *data.labels])
     for text, language, row in zip(data.texts, data.languages, data.targets.tolist(), strict=True):
         writer.writerow([text, language, *(_CELLS[value] for value in row)])
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, content.getvalue())

@@ -15,7 +15,8 @@ from torch.optim import Optimizer
 from emoglot.config import Config
 from emoglot.encoders.features import Progress, length_sorted_batches
 from emoglot.errors import TrainingError
-from emoglot.training.checkpoint import optimiser_tensors, restore_optimiser, under
+from emoglot.inference.folder import under
+from emoglot.training.checkpoint import optimiser_tensors, restore_optimiser
 from emoglot.training.head import make_head
 from emoglot.training.loss import DynamicWeighting, Weighting, make_weighting, total_loss
 from emoglot.training.part import Inputs, Part
@@ -84,16 +85,11 @@ class Trainer:
         self._learner, self._training, self._config, self._device = learner, training, config, device
         names, self._source_of = np.unique(training.data.sources, return_inverse=True)
         self._source_count = len(names)
-        self._zero_weights = self._weights_of_zeros(names.tolist())
+        # The weight of absent labels in each dataset; without `single_choice`, all are 1.
+        weights = [config.training.zero_weight(name) for name in names.tolist()]
+        self._zero_weights = torch.tensor(weights) if config.training.single_choice else None
         # Of the current epoch: batches done, their losses, and the seconds before it was resumed.
         self._done, self._losses, self._seconds_before = 0, [0.0] * 0, 0.0
-
-    def _weights_of_zeros(self, names: list[str]) -> Tensor | None:
-        """Return the weight of absent labels in each dataset, or None if all are 1."""
-        settings = self._config.training
-        if not settings.single_choice:
-            return None
-        return torch.tensor([settings.zero_weight(name) for name in names])
 
     def start(self, weights: Mapping[str, NDArray[np.float32]] | None = None) -> None:
         """Set the random seed and initialise the network, with `weights` for the parameters they name."""

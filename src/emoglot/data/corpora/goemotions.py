@@ -64,7 +64,6 @@ GOEMOTIONS_TO_SEMEVAL: Mapping[str, str] = {
     "approval": "trust",
     "gratitude": "trust",
 }
-NOT_IN_GOEMOTIONS = ("pessimism",)
 
 
 def read_goemotions(path: Path, given: Given) -> Dataset:
@@ -80,7 +79,7 @@ def read_goemotions(path: Path, given: Given) -> Dataset:
 
 def read_mapped(path: Path, given: Given) -> Dataset:
     """Read a GoEmotions file and map its labels to the eleven of E-c."""
-    return map_labels(read_goemotions(path, given), GOEMOTIONS_TO_SEMEVAL, unknown=NOT_IN_GOEMOTIONS)
+    return map_labels(read_goemotions(path, given), GOEMOTIONS_TO_SEMEVAL)
 
 
 def _row(line: str) -> tuple[str, list[int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,9 @@ _SYMBOLS = {"dynamic": "κ", "class-balanced": "β"}
 
 def draw(report: Results, corpus: Corpus, path: Path) -> None:
     """Draw the plot of an experiment and write it to `path` with both suffixes."""
-    shapes: dict[str, Callable[[], Any]] = {
-        "bars": lambda: _bars(report),
-        "groups": lambda: _groups(report),
-        "curves": lambda: _curves(report),
-        "classes": lambda: _classes(report),
-        "rank": lambda: _rank(report, corpus),
-    }
-    figure = shapes[report.experiment.plot]()
+    shapes = {"bars": _bars, "groups": _groups, "curves": _curves, "classes": _classes}
+    plot = report.experiment.plot
+    figure = _rank(report, corpus) if plot == "rank" else shapes[plot](report)
     figure.suptitle(report.experiment.title)
     figure.tight_layout()
     for suffix in SUFFIXES:

@@ -9,7 +9,7 @@ OUT/
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from emoglot._version import __version__
 from emoglot.encoders.features import Progress, extract_features
 from emoglot.errors import UsageError
 from emoglot.files import write_whole
-from emoglot.research.experiments.cell import Bench, Cell, read_outcome
+from emoglot.research.experiments.cell import Bench, read_outcome
 from emoglot.research.experiments.experiment import Experiment, Training
 from emoglot.research.experiments.plot import draw, label_counts
 from emoglot.research.experiments.report import evaluate_cells, to_json, to_markdown
@@ -55,7 +55,8 @@ def reproduce(
         if done.missing:
             missing[done.cell.training] = done.missing
         on_cell(done, count, total)
-    outcomes = {cell: read_outcome(path, cell, len(bench.corpus.validation.labels)) for cell, path in _finished(cells)}
+    width = len(bench.corpus.validation.labels)
+    outcomes = {cell: read_outcome(path, cell, width) for cell, path in cells.items() if path.exists()}
     facts = {"emoglot": __version__, **bench.facts()}
     tables = []
     for experiment in experiments:
@@ -108,10 +109,6 @@ def _encode(bench: Bench, on_features: Progress | None) -> None:
     parts = [part for part in (corpus.training, corpus.validation, corpus.test) if part]
     texts = [normalise_text(text) for part in parts for text in part.texts]
     extract_features(bench.encoder, texts, bench.cache, on_features)
-
-
-def _finished(cells: dict[Cell, Path]) -> Iterable[tuple[Cell, Path]]:
-    return ((cell, path) for cell, path in cells.items() if path.exists())
 
 
 def _counts_table(counts: dict[str, dict[str, int]]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,18 +57,14 @@ def run_cells(
     if not pending:
         return
     with worker_pool(jobs, on_news, place.bench) as submit:
-        yield from _outcomes({submit(_work, cell, path): cell for path, cell in pending.items()})
-
-
-def _outcomes(futures: Mapping[Future[None], Cell]) -> Iterator[Done]:
-    for future in results(futures):
-        cell = futures[future]
-        try:
-            future.result()
-        except EncoderError as missing:  # a missing dependency, or an encoder that cannot be fine-tuned
-            yield Done(cell, str(missing))
-        else:
-            yield Done(cell)
+        futures = {submit(_work, cell, path): cell for path, cell in pending.items()}
+        for future in results(futures):
+            try:
+                future.result()
+            except EncoderError as missing:  # a missing dependency, or an encoder that cannot be fine-tuned
+                yield Done(futures[future], str(missing))
+            else:
+                yield Done(futures[future])
 
 
 def _work(bench: Bench, cell: Cell, path: Path) -> None:

@@ -63,7 +63,7 @@ class Search:
 
     def study(self) -> optuna.Study:
         """Open or create the study."""
-        with _experimental():
+        with experimental():
             return optuna.create_study(
                 storage=_open_storage(self.storage),
                 study_name=self.name,
@@ -164,7 +164,7 @@ def _run_trial(bench: TrialBench, trials: int) -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = bench.search.study()
     if _count_ended(study) < trials:
-        with _experimental():
+        with experimental():
             study.optimize(lambda trial: _objective(trial, bench), n_trials=1, callbacks=[_report])
 
 
@@ -210,8 +210,8 @@ def _open_storage(name: str) -> BaseStorage:
 
 
 @contextmanager
-def _experimental() -> Iterator[None]:
-    """Suppress warnings about heartbeats, which Optuna calls experimental."""
+def experimental() -> Iterator[None]:
+    """Suppress warnings about heartbeats and plots, which Optuna calls experimental."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         yield

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from emoglot.errors import needs_extra
 from emoglot.files import write_whole
-from emoglot.research.tuning.study import ENDED, Search, best_config
+from emoglot.research.tuning.study import ENDED, Search, best_config, experimental
 
 with needs_extra("tune", "drawing plots"):
     import matplotlib
@@ -59,21 +57,17 @@ def _score(trial: FrozenTrial) -> float:
 def _draw(study: optuna.Study, settings: list[str], out: Path) -> list[Path]:
     if len(study.get_trials(states=(TrialState.COMPLETE,))) < _FEW:
         return []
-    figures: dict[str, Callable[[], Any]] = {
-        "history": lambda: plots.plot_optimization_history(study, target_name="macro-F1"),
-        "importances": lambda: plots.plot_param_importances(study, target_name="macro-F1"),
-        "slices": lambda: plots.plot_slice(study, params=settings, target_name="macro-F1"),
-    }
-    written = []
-    for name, draw in figures.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            _save(draw(), out / f"{name}.png")
-        written.append(out / f"{name}.png")
-    return written
+    with experimental():
+        drawn = {
+            "history": plots.plot_optimization_history(study, target_name="macro-F1"),
+            "importances": plots.plot_param_importances(study, target_name="macro-F1"),
+            "slices": plots.plot_slice(study, params=settings, target_name="macro-F1"),
+        }
+    return [_save(axes, out / f"{name}.png") for name, axes in drawn.items()]
 
 
-def _save(axes: Any, path: Path) -> None:
+def _save(axes: Any, path: Path) -> Path:
     figure: Any = (axes if isinstance(axes, matplotlib.axes.Axes) else axes.flat[0]).figure
     figure.savefig(path, dpi=110, bbox_inches="tight")
     pyplot.close(figure)
+    return path
