@@ -154,6 +154,15 @@ def test_training_without_its_extra_names_the_extra():
     assert "pip install 'emoglot[train]'" in run(code)
 
 
+def test_shrinking_an_encoder_without_its_extra_names_the_extra():
+    code = (
+        f"import sys; {BLOCKED}; import emoglot\n"
+        "try:\n    import emoglot.encoders.shrink\n"
+        "except emoglot.MissingExtraError as error:\n    print(error)"
+    )
+    assert "pip install 'emoglot[e5]'" in run(code)
+
+
 def test_a_missing_module_is_named_by_its_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with (

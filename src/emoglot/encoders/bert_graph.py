@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
 
-from emoglot.encoders.graph import GraphBuilder, Weights
-from emoglot.errors import EncoderError
+from emoglot.errors import EncoderError, needs_extra
+
+with needs_extra("e5", "compiling an encoder"):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    from emoglot.encoders.graph import GraphBuilder, Weights
 
 INPUTS = ("input_ids", "attention_mask")
 OUTPUT = "states"
