@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 import emoglot
 from emoglot.errors import EncoderError, UsageError
 from emoglot.inference.export import export_model
+from emoglot.inference.folder import listed
 from tests.conftest import QUICK, SENTENCES, train
 
 
@@ -186,7 +187,10 @@ def test_the_description_names_every_file(tmp_path):
     about: dict[str, Any] = json.loads((folder / "emoglot.json").read_text(encoding="ascii"))
     named = {about[part]["file"] for part in ("tokenizer", "encoder", "head", "wide")}
     assert named | {"emoglot.json", "examples.jsonl", "README.md"} == {path.name for path in folder.iterdir()}
-    assert about["language_thresholds"].keys() == emoglot.load().state.language_thresholds.keys()
+    state = emoglot.load().state
+    assert about["language_thresholds"].keys() == state.language_thresholds.keys() | state.matched_thresholds.keys()
+    for language, thresholds in about["language_thresholds"].items():
+        assert thresholds == listed(state.thresholds_for(language))
 
 
 def test_what_can_not_be_exported_is_refused(trained, tmp_path):
