@@ -66,7 +66,7 @@ def test_few_pairs_move_a_threshold_less(scores: np.ndarray):
 def test_a_language_is_matched_by_its_held_out_sentences_alone(trained: Model):
     english = sentences(60 * 32)
     texts = [text.replace("I am", "Ich bin") for text in english]
-    pairs = pairs_of(english, texts, "de")
+    pairs = pairs_of(english, texts, "deu")  # stored by the code that predictions look up
     matched = match_thresholds(trained, pairs)
     _, held_out = pairs.split()
     assert LEAST_PAIRS <= len(held_out) <= MOST_PAIRS

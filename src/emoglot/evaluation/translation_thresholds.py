@@ -12,7 +12,7 @@ from emoglot.errors import DataError
 from emoglot.inference.head import logit, sigmoid
 from emoglot.inference.thresholds import NEVER
 from emoglot.model import Model
-from emoglot.text.language_names import ANY
+from emoglot.text.language_names import ANY, known_language
 
 LEAST_PAIRS = 50  # of a language: the spread of fewer logits is too uncertain
 MOST_PAIRS = 400  # of a language: more change little
@@ -40,7 +40,8 @@ def match_thresholds(model: Model, parallel: Parallel) -> Model:
         own = np.flatnonzero((languages == language) & is_read)
         if len(own) >= LEAST_PAIRS:
             scores = english.scores[pairs.english_of[own]], translated.scores[own]
-            found[language] = move_thresholds(model.state.thresholds, *scores)
+            # By the code that predictions look up: "de" for a file "deu.tsv".
+            found[known_language(language) or language] = move_thresholds(model.state.thresholds, *scores)
     if not found:
         raise DataError(
             f"a language needs {LEAST_PAIRS} pairs with at least {LEAST_WORDS} English words, of the one English "
