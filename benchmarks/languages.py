@@ -77,11 +77,7 @@ def translated(data: Path) -> Parallel:
         language not in measured and not source.startswith(WORDS)
         for language, source in zip(held_out.languages, held_out.sources, strict=True)
     ]
-    pairs = join([held_out.select(np.flatnonzero(is_needed)), flores])
-    languages = np.array(pairs.languages)
-    order = np.random.default_rng(0).permutation(len(pairs))
-    chosen = [order[languages[order] == code][:MOST_PAIRS] for code in np.unique(languages)]
-    return pairs.select(np.concatenate(chosen))
+    return join([held_out.select(np.flatnonzero(is_needed)), flores]).draw(MOST_PAIRS)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +117,16 @@ def test_a_split_does_not_depend_on_order_or_company():
     assert set(rows_of(join([two, one]).split()[1])) == expected
     assert {row for part in (one, two) for row in rows_of(part.split()[1])} == expected
     assert set(rows_of(join([one, two, many(500, "zz", offset=9000)]).split()[1])) > expected
+
+
+def test_a_draw_takes_some_of_each_language_and_all_of_a_small_one():
+    parallel = join([many(300, "xx"), many(20, "yy", offset=100)])
+    drawn = parallel.draw(50)
+    assert Counter(drawn.languages) == {"xx": 50, "yy": 20}
+    assert set(rows_of(drawn)) < set(rows_of(parallel))
+    assert set(rows_of(drawn)) != set(rows_of(parallel)[:50]) | set(rows_of(parallel)[300:])
+    assert rows_of(parallel.draw(50)) == rows_of(drawn)
+    assert len(parallel.select(np.empty(0, np.int64)).draw(50)) == 0
 
 
 def test_joining_is_reading_together(folder):

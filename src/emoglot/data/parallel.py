@@ -46,6 +46,13 @@ class Parallel:
             tuple(self.sources[row] for row in order),
         )
 
+    def draw(self, per_language: int) -> Parallel:
+        """Return at most this many random pairs of each language, the same ones every time."""
+        languages = np.array(self.languages)
+        order = np.random.default_rng(0).permutation(len(self))
+        drawn = [order[languages[order] == language][:per_language] for language in np.unique(languages)]
+        return self.select(np.concatenate(drawn)) if drawn else self
+
     def split(self) -> tuple[Parallel, Parallel]:
         """Return the training pairs and the held-out pairs; no English sentence is in both."""
         is_held_out = np.array([_is_held_out(text) for text in self.english], dtype=bool)[self.english_of]

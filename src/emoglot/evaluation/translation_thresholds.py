@@ -31,7 +31,7 @@ def match_thresholds(model: Model, parallel: Parallel) -> Model:
     thresholds of a language are therefore those for any text, moved from the mean and spread of the logits of English
     sentences to those of their translations.
     """
-    pairs = _draw(parallel)
+    pairs = _long_held_out(parallel).draw(MOST_PAIRS)
     languages = np.array(pairs.languages)
     english, translated = (model.analyse(texts, ANY) for texts in (pairs.english, pairs.texts))
     is_read = english.is_read[pairs.english_of] & translated.is_read
@@ -63,11 +63,8 @@ def move_thresholds(
     return np.where(thresholds == NEVER, NEVER, sigmoid(share * moved + (1 - share) * cut))
 
 
-def _draw(parallel: Parallel) -> Parallel:
-    """Return some of the held-out sentences of each language."""
+def _long_held_out(parallel: Parallel) -> Parallel:
+    """Return the held-out sentences that have enough words."""
     _, held_out = parallel.split()
-    is_long = np.array([len(text.split()) >= LEAST_WORDS for text in held_out.english], dtype=bool)[held_out.english_of]
-    languages = np.array(held_out.languages)
-    order = np.random.default_rng(0).permutation(np.flatnonzero(is_long))
-    chosen = [order[languages[order] == language][:MOST_PAIRS] for language in np.unique(languages[order])]
-    return held_out.select(np.concatenate([np.empty(0, np.int64), *chosen]))
+    is_long = np.array([len(text.split()) >= LEAST_WORDS for text in held_out.english], dtype=bool)
+    return held_out.select(np.flatnonzero(is_long[held_out.english_of]))
