@@ -191,6 +191,20 @@ def test_the_command_line_accepts_the_same_names(hub: Hub, published: list[str],
     assert set(json.loads(printed)["scores"]) == {"anger", "fear", "joy", "love", "sadness"}
 
 
+def test_a_downloaded_model_keeps_its_name_in_the_service_and_in_reports(
+    hub: Hub, published: list[str], tmp_path: Path
+) -> None:
+    code = (
+        "from emoglot.report.evidence import read_evidence\n"
+        "from emoglot.serving.metrics import ServiceMetrics\n"
+        "from emoglot.serving.service import Service\n"
+        "from emoglot.serving.settings import Settings\n"
+        "from pathlib import Path\n"
+        "print(Service(Settings(model='user/model'), ServiceMetrics()).name, read_evidence(Path('user/model')).name)"
+    )
+    assert run(code, home=tmp_path, endpoint=hub.address).split() == ["user/model", "user/model"]
+
+
 def test_a_local_folder_wins(trained: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained.save(tmp_path / "user" / "model")
     monkeypatch.chdir(tmp_path)

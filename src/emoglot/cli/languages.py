@@ -11,7 +11,7 @@ from emoglot.cli import options
 from emoglot.cli.output import console, note
 
 
-def languages(model: options.ModelFolder = None, as_json: options.AsJson = False) -> None:
+def languages(model: options.ModelName = None, as_json: options.AsJson = False) -> None:
     """List the languages of a model with their measured quality.
 
     Quality is macro-F1 on labelled texts, or the agreement (κ) between the labels of translations and those of their
@@ -19,8 +19,9 @@ def languages(model: options.ModelFolder = None, as_json: options.AsJson = False
     """
     from emoglot.encoders.registry import BUNDLED_MODEL
     from emoglot.evaluation.evidence import list_languages
+    from emoglot.inference.hub import find_model
 
-    listed = list_languages(model or BUNDLED_MODEL)
+    listed = list_languages(find_model(model or BUNDLED_MODEL))
     if as_json:
         typer.echo(json.dumps([asdict(language) for language in listed], ensure_ascii=False))
         return

@@ -36,7 +36,6 @@ setting_option = partial(option, section=SETTINGS_SECTION)
 reading_option = partial(option, section=READING_SECTION)
 
 AsJson = Annotated[bool, flag("--json", "Print JSON instead of a table.")]
-ModelFolder = Annotated[Path | None, option("DIR", "Model folder. Default: the model in the package.", "--model")]
 ModelName = Annotated[
     Path | None,
     option("NAME", "Model folder, or user/model on the Hugging Face hub. Default: the one in the package.", "--model"),

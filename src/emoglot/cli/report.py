@@ -40,7 +40,7 @@ def report(
     overwrite: Annotated[bool, options.flag("--overwrite", "Replace the HTML file if it exists.")] = False,
     model: Annotated[
         Path | None,
-        options.option("DIR", "Folder of the model that scored the file. Default: the model in the package."),
+        options.option("NAME", "The --model given to `emoglot score`. Default: the model in the package."),
     ] = None,
 ) -> None:
     """Summarise a scored file as an HTML page.

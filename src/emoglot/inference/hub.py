@@ -47,6 +47,13 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, tok
     return _download(_spelling(name), revision, token)
 
 
+def model_name(folder: Path) -> str:
+    """Return the name to show for a model folder: its own, or user/model if it was downloaded."""
+    folder = folder.resolve()
+    is_download = folder.parent.parent == _downloads().resolve()
+    return folder.parent.name.replace("--", "/", 1) if is_download else folder.name
+
+
 def upload_folder(
     folder: Path, name: str, *, private: bool | None, token: str | bool | None, revision: str | None, message: str
 ) -> str:
@@ -81,7 +88,12 @@ def _download(name: str, revision: str | None, token: str | bool | None) -> Path
             f"{name} on the Hugging Face hub is not an emoglot model: it has no {DESCRIPTION_FILE}; if it is an "
             f"encoder, train a model on it with `emoglot train --encoder {name}`"
         )
-    return _without_links(snapshot, cache_folder() / "models" / name.replace("/", "--") / snapshot.name)
+    return _without_links(snapshot, _downloads() / name.replace("/", "--") / snapshot.name)
+
+
+def _downloads() -> Path:
+    """Return the folder of downloaded models: one per model, with a folder per commit."""
+    return cache_folder() / "models"
 
 
 def _without_links(snapshot: Path, folder: Path) -> Path:

@@ -10,6 +10,7 @@ from emoglot.encoders.registry import BUNDLED_MODEL
 from emoglot.errors import ModelError
 from emoglot.evaluation.evidence import Language, list_languages
 from emoglot.inference.folder import read_thresholds
+from emoglot.inference.hub import find_model, model_name
 
 GOOD, FAIR = 0.6, 0.45  # least macro-F1 of a good or fair language
 
@@ -26,7 +27,7 @@ class Evidence:
 
 def read_evidence(model: Path | None) -> Evidence:
     """Read the evidence of a model, by default of the one in the package."""
-    folder = model or BUNDLED_MODEL
+    folder = BUNDLED_MODEL if model is None else find_model(model)
     thresholds = read_thresholds(folder)
     try:
         languages = tuple(list_languages(folder))
@@ -36,7 +37,7 @@ def read_evidence(model: Path | None) -> Evidence:
         languages = ()
     never = tuple(label for label, threshold in thresholds if threshold is None)
     return Evidence(
-        "the model in the package" if model is None else folder.name,
+        "the model in the package" if model is None else model_name(folder),
         tuple(label for label, _ in thresholds),
         never,
         languages,

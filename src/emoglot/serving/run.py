@@ -10,6 +10,7 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 import uvicorn
@@ -36,7 +37,9 @@ def run(settings: Settings) -> None:
             server.run()
         return
     del model  # every worker loads its own
-    os.environ.update(settings.to_environment())  # workers read the settings from there
+    # Workers read the settings from the environment; a model of the hub is looked up only once.
+    local = replace(settings, model=str(settings.model_folder or ""))
+    os.environ.update(local.to_environment())
     # Metrics of several processes are added up in a folder.
     with tempfile.TemporaryDirectory(prefix="emoglot-") as folder:
         os.environ[SHARED_FOLDER] = folder

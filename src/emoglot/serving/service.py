@@ -19,6 +19,7 @@ from emoglot.evaluation.evidence import list_languages
 from emoglot.inference.checks import read_page
 from emoglot.inference.description import CARD_FILE
 from emoglot.inference.folder import listed
+from emoglot.inference.hub import model_name
 from emoglot.inference.prediction import Analysis, Prediction
 from emoglot.inference.thresholds import decide
 from emoglot.model import Model, load
@@ -56,7 +57,7 @@ class Service:
         self.settings = settings
         self._model = model or load_model(settings)
         self._folder = settings.model_folder or BUNDLED_MODEL
-        self.name = self._model.encoder.name if settings.model_folder is None else self._folder.resolve().name
+        self.name = self._model.encoder.name if settings.model_folder is None else model_name(self._folder)
         self._batcher: Batcher[bytes] = Batcher(
             self._score,
             budget=settings.batch_tokens,

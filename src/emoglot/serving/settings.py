@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from emoglot.errors import UsageError
+from emoglot.inference.hub import find_model
 from emoglot.schema import Checked, ruled, within
 
 PREFIX = "EMOGLOT_"
@@ -23,7 +25,9 @@ def _setting(default: Any, help: str, low: float = 0, high: float = inf) -> Any:
 class Settings(Checked):
     """All settings; each is an option, `--max-texts 100`, and an environment variable, `EMOGLOT_MAX_TEXTS=100`."""
 
-    model: str = _setting("", "A model folder; the model in the package by default.")
+    model: str = _setting(
+        "", "A model folder, or user/model on the Hugging Face hub; the model in the package by default."
+    )
     encoder: str = _setting("", "The folder of the model's encoder, if it was moved.")
     host: str = _setting("127.0.0.1", "The address to listen on; 0.0.0.0 accepts other machines.")
     port: int = _setting(8000, "The port to listen on; 0 chooses a free one.", 0, 65535)
@@ -72,10 +76,10 @@ class Settings(Checked):
         """Return all settings as environment variables, for worker processes."""
         return {variable(item.name): str(getattr(self, item.name)) for item in fields(self)}
 
-    @property
+    @cached_property
     def model_folder(self) -> Path | None:
-        """The folder of the model; None for the model in the package."""
-        return Path(self.model) if self.model else None
+        """The folder of the model, downloaded if it is on the hub; None for the model in the package."""
+        return find_model(self.model) if self.model else None
 
 
 def variable(name: str) -> str:
