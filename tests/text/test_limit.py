@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emoglot.text.limit import READ_CHARACTERS, cut
+from emoglot.text.limit import READ_CHARACTERS, cut, first_words
 
 
 @given(st.text(), st.integers(0, 3))
@@ -21,3 +21,13 @@ def test_a_beginning_is_kept_and_words_after_it_are_reported(text, copies):
 
 def test_signs_and_spaces_after_it_are_no_words():
     assert cut("a" * READ_CHARACTERS + "…! \n" * 100) == ("a" * READ_CHARACTERS, False)
+
+
+@given(st.text(alphabet="ab \n\u3000"), st.integers(1, 5))
+def test_the_first_words_are_a_beginning_with_as_many_words(text, count):
+    beginning = first_words(text, count)
+    assert text.startswith(beginning)
+    if len(beginning) < len(text):
+        assert beginning.split() == text.split()[:count]
+    elif len(text) >= 2 * count:
+        assert len(text.split()) <= count

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from emoglot.encoders.description import (
 from emoglot.encoders.foreign import foreign_errors
 from emoglot.encoders.onnxruntime import import_onnxruntime
 from emoglot.errors import EncoderError, UsageError
+from emoglot.text.limit import first_words
 
 QUANTIZATIONS = ("none", "int8")
 # Of written networks: old enough for every supported onnxruntime, new enough for all operators used.
@@ -75,21 +75,28 @@ class OnnxEncoder:
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Count tokens, special tokens included."""
-        with self._tokenizing():
-            return _lengths(self.tokenizer.encode_batch_fast(list(texts)))
+        return _lengths(self._tokenize(self.tokenizer.encode_batch_fast, texts))
 
     def encode(self, texts: Sequence[str]) -> Ragged:
         """Encode one batch, or each text separately if the network requires it."""
-        with self._tokenizing():
-            encodings = self.tokenizer.encode_batch(list(texts))
+        encodings = self._tokenize(self.tokenizer.encode_batch, texts)
         if not encodings:
             return Ragged.join([], self.dim)
         if not self.description.one_by_one:
             return self._run(encodings)
         return Ragged.join([self._run([encoding]) for encoding in encodings], self.dim)
 
-    def _tokenizing(self) -> AbstractContextManager[None]:
-        return foreign_errors(self.folder / TOKENIZER_FILE, EncoderError, "failed on a text", _AGAIN)
+    def _tokenize(self, method: Callable[[list[str]], list[Any]], texts: Sequence[str]) -> list[Any]:
+        """Tokenise the beginnings of texts: a word has at least one token, so words beyond the limit are not read."""
+        limit = self.description.max_tokens
+        beginnings = [first_words(text, limit) for text in texts]
+        with foreign_errors(self.folder / TOKENIZER_FILE, EncoderError, "failed on a text", _AGAIN):
+            found = method(beginnings)
+            for row, text in enumerate(texts):
+                # Unless the tokenizer dropped words, for example such that consist of control characters.
+                if len(beginnings[row]) < len(text) and len(found[row]) < limit:
+                    found[row] = method([text])[0]
+        return found
 
     def _run(self, encodings: Sequence[Any]) -> Ragged:
         """Run the network, and drop the special tokens around each text."""
