@@ -127,9 +127,3 @@ def test_a_dataset_is_named_with_or_without_its_language():
     names = ["nusax-jv", "nusax-su", "nusax", "nusax-pt-BR", "isear", "other-jv", "isear-clean"]
     assert [settings.zero_weight(name) for name in names] == [0.5, 0.25, 0.5, 0.5, 0.0, 1.0, 1.0]
     assert settings.unused_choices(["nusax-jv", "other-jv"]) == ["isear", "nusax-su"]
-
-
-def test_the_former_name_of_a_setting_is_read_and_the_new_one_written():
-    config = Config.from_dict({"wide": {"enabled": True, "say": 0.15}})
-    assert config.wide.weight == 0.15
-    assert "say" not in config.to_dict()["wide"]

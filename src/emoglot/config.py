@@ -136,9 +136,6 @@ class WideConfig(Checked, prefix="wide."):
     weight: float = number(0.5, 0, 1)  # of its logits in a text whose n-grams it knows; the rest is the network's
 
 
-# Names in [wide] of model folders written before version 0.1.
-_OLD_NAMES = {"say": "weight"}
-
 # Sampling weights of sources, 1 for sentences: words are many, and were translated without context.
 SOURCE_WEIGHTS = {
     "memolon": 0.15,
@@ -245,9 +242,7 @@ class Config(Checked):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Config:
         """Build a config from nested dictionaries; `fine_tune.enabled` changes the defaults of the others."""
-        fine_tune, wide = values.get("fine_tune"), values.get("wide")
-        if isinstance(wide, Mapping):
-            values = {**values, "wide": {_OLD_NAMES.get(name, name): value for name, value in wide.items()}}
+        fine_tune = values.get("fine_tune")
         is_tuned = isinstance(fine_tune, Mapping) and fine_tune.get("enabled") is True
         return fill(cls.for_fine_tuning() if is_tuned else cls(), values)
 
