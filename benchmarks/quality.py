@@ -54,7 +54,8 @@ def main() -> None:
     thresholds = given_thresholds(pooled)
     results["thresholds"] = dict(zip(SEMEVAL_LABELS, np.round(thresholds, 3).tolist(), strict=True))
     results |= dict(measure_calibration(pooled))
-    results |= dict(measure_sentences(found))
+    for name in ("plain_sentences.tsv", "idioms.tsv"):
+        results |= dict(measure_sentences(found, name))
     results |= dict(measure_flips(found))
     results |= dict(measure_agreement(found, arguments.data))
     for name, value in results.items():
@@ -189,9 +190,9 @@ def measure_calibration(groups: Sequence[Group]) -> Iterable[tuple[str, object]]
     yield "calibration error", errors
 
 
-def measure_sentences(found: Scores) -> Iterable[tuple[str, object]]:
-    """Measure the plain sentences like the tests, and list the errors."""
-    rows = table(TESTS / "plain_sentences.tsv")
+def measure_sentences(found: Scores, name: str) -> Iterable[tuple[str, object]]:
+    """Measure a list of sentences like the tests, and list the errors."""
+    rows = table(TESTS / name)
     chosen = found.labels_of([row["text"] for row in rows])
     right: dict[str, list[bool]] = {}
     wrong = []
@@ -203,8 +204,8 @@ def measure_sentences(found: Scores) -> Iterable[tuple[str, object]]:
             wrong.append(
                 f"{row['language']} {row['kind']} {row['labels']} got {' '.join(sorted(given))}: {row['text']}"
             )
-    yield "plain sentences", {kind: f"{sum(answers)} of {len(answers)}" for kind, answers in right.items()}
-    yield "wrong", "\n  " + "\n  ".join(wrong)
+    yield name, {kind: f"{sum(answers)} of {len(answers)}" for kind, answers in right.items()}
+    yield f"{name}, wrong", "\n  " + "\n  ".join(wrong)
 
 
 def measure_flips(found: Scores) -> Iterable[tuple[str, object]]:

@@ -4,6 +4,7 @@
 
 In tweets, "sad" nearly always means sadness; hardly any tweet says "I am not sad". Everyday sentences do, in many
 languages: if the English of a translation explicitly states, denies or asks about an emotion, so does the translation.
+So does an idiom such as "fed up with", whose translations hardly ever have the same words.
 Wikipedia, interface strings and questions of fact have no emotion. `contrasts.tsv` was written by hand.
 """
 
@@ -14,6 +15,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +26,8 @@ from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
 from emoglot.training.project import write_csv
 
 CONTRASTS = Path(__file__).with_name("contrasts.tsv")
-TESTED = Path(__file__).parents[1] / "tests/plain_sentences.tsv"
+EXPRESSIONS = Path(__file__).with_name("expressions.tsv")
+TESTED = ("plain_sentences.tsv", "idioms.tsv")  # in tests/
 LABELS = (*SEMEVAL_LABELS, "positive", "negative")
 POSITIVE = ("joy", "love", "optimism", "trust")
 NEGATIVE = ("anger", "disgust", "fear", "pessimism", "sadness")
@@ -53,6 +56,8 @@ BESIDE = {
     "surprise": (*POSITIVE, *NEGATIVE, "positive", "negative"),
 }
 
+Reading = tuple[str, list[int] | None]  # the kind of a sentence, and its labels if they are certain
+
 _WHO = r"(?:I|You|He|She|We|They|Tom|Mary|John|Sami|Layla|Ziri|Everyone|Everybody|The \w+|My \w+)"
 _IS = r"(?:'m|'s|'re| am| is| are| was| were| feel| feels| felt| look| looks| looked| seem| seems| seemed| got| became)"
 _IS_NOT = (
@@ -75,10 +80,26 @@ TURNS = re.compile(
     r"\b(?:not|never|no|nobody|nothing|without|if|unless|but|until|used to|would|might|only|as)\b|n't\b|\?"
 )
 
+# "Never happy" denies joy, "never so happy" states it.
+SUPERLATIVE = re.compile(
+    rf"{_WHO}(?:'ve|'s|'d| have| has| had| was| were)? never (?:been |felt )?(?:so|this) (?:{_WORD})\b"
+)
+
+# What stands for these names in expressions.tsv.
+NAMED = {
+    "{WE}": r"(?:I|We|I'll|We'll|I'm going to|We're going to)(?: (?:really|still|do|all|already|just))*",
+    "{PERSON}": r"(?:you|him|her|them|Tom|Mary|Sami|Layla|Ziri|my \w+)",
+    "{IT}": r"(?:It|That|This|Tom|Mary|The \w+|Your \w+|His \w+|Her \w+)",
+    "{WHO_IS}": f"{_WHO}{_IS}{_VERY}",
+}
+# Questions of fact.
+INQUIRY = re.compile(r"(?:Where|When|What time|How much|How many|Which|How long|How far|Is there|Do you have)\b.*\?$")
+
 # Sources whose texts have no emotion.
 PLAIN_SOURCES = ("nllb_seed", "ui_", "xsid", "afriqa", "tico19", "indian_wiki")
 PLAIN_EACH = 80  # of a language
 SAID_EACH = 200  # statements of a language; denials are rarer, and all are used
+MOST = {"plain": PLAIN_EACH, "inquiry": PLAIN_EACH, "statement": SAID_EACH, "expression": 60}  # of a language
 ENGLISH_EACH = 1500
 CONTRAST_REPEATS = 3  # they are few, and each addresses an error of a model
 LONGEST = 160  # characters
@@ -87,8 +108,8 @@ LONGEST = 160  # characters
 def main(data: Path, out: Path) -> None:
     """Collect the three kinds and write them."""
     # The sentences of the evaluation are not used for training.
-    with TESTED.open(encoding="utf-8", newline="") as file:
-        tested = {bare(row["text"]) for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}
+    tests = Path(__file__).parents[1] / "tests"
+    tested = {bare(row["text"]) for name in TESTED for row in read_table(tests / name)}
     rows = [row for row in (*CONTRAST_REPEATS * list(written()), *found(data)) if bare(row[1]) not in tested]
     names, texts, targets = zip(*rows, strict=True)
     dataset = Dataset(texts, np.array(targets, dtype=np.int8), LABELS, names, ("sentences",) * len(rows))
@@ -103,9 +124,14 @@ def bare(text: str) -> str:
 
 def written() -> Iterator[tuple[str, str, list[int]]]:
     """Read the sentences that were written by hand; `unsure` are labels that a reader may or may not see."""
-    with CONTRASTS.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            yield row["language"], row["text"], targets_of(row["labels"].split(), row["unsure"].split())
+    for row in read_table(CONTRASTS):
+        yield row["language"], row["text"], targets_of(row["labels"].split(), row["unsure"].split())
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """Read a table with tabs, in which quotation marks are letters like others."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def found(data: Path) -> Iterator[tuple[str, str, list[int]]]:
@@ -123,30 +149,75 @@ def found(data: Path) -> Iterator[tuple[str, str, list[int]]]:
         for language, text in ((parallel.languages[row], parallel.texts[row]), ("en", english)):
             if language == "en" and (text in english_seen or english_seen.add(text)):  # type: ignore[func-returns-value]
                 continue
-            most = {"plain": PLAIN_EACH, "statement": SAID_EACH}.get(kind, SAID_EACH * 2)
+            most = MOST.get(kind.partition(" ")[0], SAID_EACH * 2)
             if taken[language, kind] < (ENGLISH_EACH if language == "en" and kind != "plain" else most):
                 taken[language, kind] += 1
                 yield language, text, targets
 
 
-def read_source(source: str) -> tuple[str, list[int] | None]:
+def read_source(source: str) -> Reading:
     """Return the kind and labels of all texts of a source."""
     return "plain", targets_of((), ()) if source.startswith(PLAIN_SOURCES) else None
 
 
-def read_english(text: str) -> tuple[str, list[int] | None]:
+def read_english(text: str) -> Reading:
     """Return whether an English sentence states, denies or asks about an emotion, and its labels."""
+    for read in (read_superlative, read_question, read_expression, read_statement):
+        if (found := read(text)) is not None:
+            return found
+    return "", None
+
+
+def read_superlative(text: str) -> Reading | None:
+    """Read "never so happy"."""
+    said = SUPERLATIVE.match(text)
+    return ("statement", stated(str(said.lastgroup))) if said else None
+
+
+def read_question(text: str) -> Reading | None:
+    """Read a question about an emotion, or one of fact."""
+    nothing = targets_of((), ("positive", "negative"))
     if QUESTION.match(text):
-        return "question", targets_of((), ("positive", "negative"))
-    if len(ANY_WORD.findall(text)) != 1:  # of two emotions, one may be denied and the other not
-        return "", None
+        return "question", nothing
+    return ("inquiry", nothing) if INQUIRY.match(text) and not ANY_WORD.search(text) else None
+
+
+def read_expression(text: str) -> Reading | None:
+    """Read one of expressions.tsv; nothing else in the sentence may change its meaning."""
+    for number, (pattern, targets) in enumerate(expressions()):
+        if said := pattern.search(text):
+            rest = text[: said.start()] + text[said.end() :]
+            return f"expression {number}", None if TURNS.search(rest) or ANY_WORD.search(rest) else targets
+    return None
+
+
+def read_statement(text: str) -> Reading | None:
+    """Read a statement or a denial of one emotion; of two, one may be denied and the other not."""
+    if len(ANY_WORD.findall(text)) != 1:
+        return None
     if (said := DENIAL.match(text)) and not TURNS.search(text, said.end()):
         return "denial", denied(str(said.lastgroup))
     if (said := STATEMENT.match(text)) and not TURNS.search(text):
-        emotion = str(said.lastgroup)
-        sentiment = ("positive",) if emotion in POSITIVE else ("negative",) if emotion in NEGATIVE else ()
-        return "statement", targets_of((emotion, *sentiment), BESIDE[emotion])
-    return "", None
+        return "statement", stated(str(said.lastgroup))
+    return None
+
+
+@cache
+def expressions() -> list[tuple[re.Pattern[str], list[int]]]:
+    """Read the English expressions with their labels, and labels that a reader may or may not see beside them."""
+    found = []
+    for row in read_table(EXPRESSIONS):
+        pattern = row["english"]
+        for name, meaning in NAMED.items():
+            pattern = pattern.replace(name, meaning)
+        found.append((re.compile(pattern), targets_of(row["labels"].split(), row["unsure"].split())))
+    return found
+
+
+def stated(emotion: str) -> list[int]:
+    """Return the labels of a statement."""
+    sentiment = ("positive",) if emotion in POSITIVE else ("negative",) if emotion in NEGATIVE else ()
+    return targets_of((emotion, *sentiment), BESIDE[emotion])
 
 
 def denied(emotion: str) -> list[int]:
