@@ -22,9 +22,9 @@ from emoglot.encoders.foreign import foreign_errors
 from emoglot.encoders.onnx import OnnxEncoder
 from emoglot.encoders.registry import BUNDLED_MODEL, BUNDLED_NAME, extended_fingerprints, is_path, load_encoder
 from emoglot.errors import EncoderError, MissingExtraError, ModelError, UsageError
-from emoglot.files import is_folder, made_in_scratch
+from emoglot.files import made_in_scratch
 from emoglot.inference.folder import ENCODER_FOLDER, GRAPH_FILE, ModelState, read_model, write_model
-from emoglot.inference.hub import find_model, upload_folder
+from emoglot.inference.hub import find_model, is_download, model_name, upload_folder
 from emoglot.inference.metrics import Evaluation
 from emoglot.inference.pipeline import Pipeline
 from emoglot.inference.prediction import Analysis, Prediction, Scores, TokenWeight
@@ -245,8 +245,8 @@ def load(
     """
     folder = find_model(BUNDLED_MODEL if name is None else name, revision=revision, token=token)
     state = read_model(folder)
-    if name is not None and not is_folder(name):
-        _check_published(state, name)
+    if is_download(folder):
+        _check_published(state, model_name(folder))
     found = _own_encoder(folder, state) if encoder is None else load_encoder(encoder)
     _check_encoder(state, found, str(folder))
     with foreign_errors(folder / GRAPH_FILE, ModelError, "cannot be used", "copy or train the model again"):
@@ -262,7 +262,7 @@ def _check_encoder(state: ModelState, found: Encoder, model: str) -> None:
         )
 
 
-def _check_published(state: ModelState, name: str | os.PathLike[str]) -> None:
+def _check_published(state: ModelState, name: str) -> None:
     """Raise ModelError for a model of the hub that refers to a local folder."""
     if not state.includes_encoder and is_path(state.encoder_name):
         raise ModelError(

@@ -50,8 +50,12 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, tok
 def model_name(folder: Path) -> str:
     """Return the name to show for a model folder: its own, or user/model if it was downloaded."""
     folder = folder.resolve()
-    is_download = folder.parent.parent == _downloads().resolve()
-    return folder.parent.name.replace("--", "/", 1) if is_download else folder.name
+    return folder.parent.name.replace("--", "/", 1) if is_download(folder) else folder.name
+
+
+def is_download(folder: Path) -> bool:
+    """Return whether a model folder was downloaded from the hub."""
+    return folder.resolve().parent.parent == _downloads().resolve()
 
 
 def upload_folder(
