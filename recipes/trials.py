@@ -29,7 +29,7 @@ from emoglot.text.normalise import normalise_text
 from emoglot.training.train import checkpoint_of, save_trained, train_model
 
 RECIPE = Path(__file__).with_name("teacher.toml")
-ROWS = 48_000  # ten minutes with six layers on two cores
+ROWS = 48_000  # 1,500 steps
 PIECES = 100_000
 LAYERS = {"layers-4": 4, "layers-12": 12}  # of other trials: six
 FOLDS = 4
@@ -69,19 +69,16 @@ def train(name: str, data: Path, e5: Path, sentences: Path, out: Path) -> Model:
     if folder.exists():
         return load(folder)
     recipe = Recipe.from_toml(RECIPE)
-    labelled = recipe.read("train", data)
-    assert labelled is not None
     encoder = out / f"encoder-{layers}"
     if not encoder.exists():
+        labelled = recipe.read("train", data)
+        assert labelled is not None
         shrink(e5, encoder, range(layers), PIECES, map(normalise_text, labelled.texts))
     kept = without(recipe.permissive() if name == "permissive" else recipe, *left_out(name, data)).read("train", data)
     assert kept is not None
     rows = concatenate([kept, read(sentences)])
     rows = rows.select(np.sort(np.random.default_rng(0).permutation(len(rows))[:ROWS]))
-    config = Config.from_dict(recipe.settings)
-    choices = config.training.single_choice
-    known = {source: choices[source] for source in choices if source in set(rows.sources)}
-    config = replace(config, training=replace(config.training, single_choice=known))
+    config = Config.from_dict(recipe.settings).for_sources(rows.sources)
     print(f"{name}: {len(rows)} of {len(kept)} rows and the sentences")
     checkpoint = checkpoint_of(folder)
     save_trained(

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -221,6 +221,12 @@ class Config(Checked):
         for name, value in settings.items():
             config = fill(config, reduce(lambda table, key: {key: table}, reversed(name.split(".")), value))
         return config
+
+    def for_sources(self, sources: Collection[str]) -> Config:
+        """Return a copy without settings for datasets that are not among the sources of the training data."""
+        choices, unused = self.training.single_choice, self.training.unused_choices(set(sources))
+        kept = {name: weight for name, weight in choices.items() if name not in unused}
+        return replace(self, training=replace(self.training, single_choice=kept))
 
     def to_dict(self) -> dict[str, Any]:
         """Return nested dictionaries, as stored in a model folder."""

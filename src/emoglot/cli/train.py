@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -77,7 +77,7 @@ def train(
     settings = training.settings(recipe)
     data, validation = read_training(training, recipe, reading)
     if run.permissive:
-        settings = _without_unused_choices(settings, data)
+        settings = settings.for_sources(data.sources)
     checkpoint = checkpoint_of(out)
     with kept_when_interrupted(f"the state in {checkpoint}", checkpoint.exists):
         lessons = None
@@ -110,13 +110,6 @@ def _permissive(recipe: Recipe) -> Recipe:
     if not any(entry.permissive for entry in recipe.data.get("train", ())):
         raise UsageError("--permissive needs a --config that marks training data with `permissive = true`")
     return recipe.permissive()
-
-
-def _without_unused_choices(settings: Config, data: Dataset) -> Config:
-    """Return the settings without those for datasets that are left out."""
-    unused = settings.training.unused_choices(set(data.sources))
-    choices = {name: value for name, value in settings.training.single_choice.items() if name not in unused}
-    return replace(settings, training=replace(settings.training, single_choice=choices))
 
 
 def _has_teacher(run: RunOptions, validation: Dataset | None) -> bool:
