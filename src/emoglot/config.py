@@ -23,6 +23,7 @@ HEAD_KINDS = ("lstm", "gru", "rnn", "xml-cnn", "attention")
 LOSS_KINDS = ("focal", "cross-entropy", "asymmetric")
 WEIGHTINGS = ("dynamic", "uniform", "inverse", "class-balanced", "cost-sensitive")
 TASKS = ("multi-label", "single-label")
+PRECISIONS = ("float32", "bfloat16")
 # Settings that must be equal in trainings that are compared: they change which rows are measured, or how.
 MEASURING = ("task", "training.seed", "training.thresholding_fraction", "training.validation_fraction")
 
@@ -104,6 +105,7 @@ class FineTuneConfig(Checked, prefix="fine_tune."):
     accumulate: int = number(1, 1, 65536)  # batches per step
     max_tokens: int = number(128, 8, 8192)  # of a text in training; prediction uses the limit of the encoder
     dropout: float = number(0.1, 0, 0.95)
+    precision: str = choice(PRECISIONS)  # of the encoder's products in training; weights are always float32
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,6 +17,7 @@ import torch
 from safetensors.numpy import load_file
 
 import emoglot
+from emoglot.config import PRECISIONS
 from emoglot.data.dataset import concatenate
 from emoglot.encoders.export import export_encoder
 from emoglot.encoders.hub import HubEncoder
@@ -185,6 +186,25 @@ def test_the_output_of_frozen_layers_stands_in_for_them(encoder: HubEncoder) -> 
         tensor = torch.from_numpy(padded)
         logits.append(network(tensor.float() if frozen else tensor, torch.from_numpy(lengths))[0])
     torch.testing.assert_close(logits[0], logits[1], atol=1e-3, rtol=0)
+
+
+def test_reduced_precision_is_close_and_used_in_training_only(encoder: HubEncoder) -> None:
+    texts = list(make_dataset().texts[:8])
+    logits, gradients = {}, {}
+    for precision in PRECISIONS:
+        config = QUICK_TUNING.override({"fine_tune.precision": precision, "fine_tune.dropout": 0, "head.dropout": 0})
+        padded, lengths = map(torch.from_numpy, read_inputs(encoder, texts, config, None, None).pad(np.arange(8)))
+        torch.manual_seed(0)
+        network = FineTuner(encoder, config).make_network(3)
+        for mode in (True, False):
+            logits[precision, mode] = network.train(mode)(padded, lengths)[0]
+        logits[precision, True].sum().backward()
+        gradients[precision] = network.encoder.encoder.layer[0].attention.self.query.weight.grad
+    assert torch.equal(logits["float32", False], logits["bfloat16", False])
+    assert not torch.equal(logits["float32", True], logits["bfloat16", True])
+    torch.testing.assert_close(logits["float32", True], logits["bfloat16", True], atol=0.05, rtol=0.05)
+    assert gradients["bfloat16"].dtype == torch.float32
+    assert torch.cosine_similarity(*(grad.flatten() for grad in gradients.values()), dim=0) > 0.98
 
 
 def test_embeddings_are_trained_on_request(encoder: HubEncoder) -> None:
