@@ -34,25 +34,29 @@ def tweets(data: Path, part: str) -> Any:
     return concatenate(read(path) for path in sorted(data.glob(f"semeval2018-ec/*-{part}.txt")))
 
 
-def our_steps(data: Path, steps: int, root: Path) -> float:
+def our_steps(precision: str) -> Callable[[Path, int, Path], float]:
     """Return the seconds per step of `emoglot train --fine-tune`."""
-    import torch
 
-    from emoglot.config import Config
-    from emoglot.encoders.registry import load_trainable
-    from emoglot.text.normalise import normalise_text
-    from emoglot.training.finetune import FineTuner, read_inputs
-    from emoglot.training.part import Part
-    from emoglot.training.trainer import Trainer
+    def measure(data: Path, steps: int, root: Path) -> float:
+        import torch
 
-    training = tweets(data, "train")
-    config = Config.for_fine_tuning()
-    encoder = load_trainable("e5-small")
-    texts = [normalise_text(text) for text in training.texts]
-    labelled = Part(training, texts, read_inputs(encoder, texts, config, None, None))
-    trainer = Trainer(FineTuner(encoder, config), labelled, config, torch.device("cpu"))
-    trainer.start()
-    return timed_steps(lambda after_step: trainer.run_epoch(1, lambda *_: after_step()), steps)
+        from emoglot.config import Config
+        from emoglot.encoders.registry import load_trainable
+        from emoglot.text.normalise import normalise_text
+        from emoglot.training.finetune import FineTuner, read_inputs
+        from emoglot.training.part import Part
+        from emoglot.training.trainer import Trainer
+
+        training = tweets(data, "train")
+        config = Config.for_fine_tuning().override({"fine_tune.precision": precision})
+        encoder = load_trainable("e5-small")
+        texts = [normalise_text(text) for text in training.texts]
+        labelled = Part(training, texts, read_inputs(encoder, texts, config, None, None))
+        trainer = Trainer(FineTuner(encoder, config), labelled, config, torch.device("cpu"))
+        trainer.start()
+        return timed_steps(lambda after_step: trainer.run_epoch(1, lambda *_: after_step()), steps)
+
+    return measure
 
 
 class EnoughError(Exception):
@@ -162,7 +166,8 @@ def pipeline_answers(batch: int) -> Callable[[list[str], Path], Callable[[], Any
 
 
 TRAINING: dict[str, Callable[[Path, int, Path], float]] = {
-    "emoglot train --fine-tune": our_steps,
+    "emoglot train --fine-tune": our_steps("float32"),
+    "emoglot train --fine-tune --set fine_tune.precision=bfloat16": our_steps("bfloat16"),
     "transformers.Trainer, embeddings frozen": trainer_steps(train_embeddings=False),
     "transformers.Trainer as it is": trainer_steps(train_embeddings=True),
 }

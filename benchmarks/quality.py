@@ -30,12 +30,15 @@ from emoglot.inference.folder import LEAST_PRECISION, RECOGNISED_SHARE
 from emoglot.inference.thresholds import apply_thresholds
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
 from emoglot.model import Model
+from recipes.sentences import annotations, hash_of
 from tests.plain_sentences import is_right
 
 TESTS = Path(__file__).parents[1] / "tests"
 STABILITY = Path(__file__).with_name("stability.tsv")
 ROWS_EACH = 200  # of a dataset of the collection
 FLORES_ROWS = 200  # of a language
+ANNOTATED_ROWS = 300  # of a language, in which there must be LEAST_ANNOTATED
+LEAST_ANNOTATED = 50
 
 
 def main() -> None:
@@ -56,6 +59,7 @@ def main() -> None:
     results |= dict(measure_calibration(pooled))
     for name in ("plain_sentences.tsv", "idioms.tsv"):
         results |= dict(measure_sentences(found, name))
+    results |= dict(measure_annotated(found, arguments.data))
     results |= dict(measure_flips(found))
     results |= dict(measure_agreement(found, arguments.data))
     for name, value in results.items():
@@ -206,6 +210,32 @@ def measure_sentences(found: Scores, name: str) -> Iterable[tuple[str, object]]:
             )
     yield name, {kind: f"{sum(answers)} of {len(answers)}" for kind, answers in right.items()}
     yield f"{name}, wrong", "\n  " + "\n  ".join(wrong)
+
+
+def measure_annotated(found: Scores, data: Path) -> Iterable[tuple[str, object]]:
+    """Measure the held-out annotated sentences and their translations, which get the labels of the English."""
+    labels = annotations(held_out=True)
+    pairs, _ = read_parallel([data / "parallel/train", data / "parallel/more"], skip_bad=True).split()
+    is_annotated = np.array([hash_of(text) in labels for text in pairs.english])
+    pairs = pairs.select(np.flatnonzero(is_annotated[pairs.english_of])).draw(ANNOTATED_ROWS)
+    targets = np.array([labels[hash_of(text)][: len(SEMEVAL_LABELS)] for text in pairs.english], dtype=np.int8)
+    languages, chosen = np.array(pairs.languages), found.labels_of(pairs.texts)
+    figures: dict[str, float] = {}
+    for code in np.unique(languages).tolist():
+        rows = np.flatnonzero(languages == code)
+        if len(rows) >= LEAST_ANNOTATED:
+            figures[code] = 100 * evaluate(targets[pairs.english_of[rows]], chosen[rows], SEMEVAL_LABELS).micro_f1
+    english = evaluate(targets, found.labels_of(pairs.english), SEMEVAL_LABELS)
+    others = evaluate(targets[pairs.english_of], chosen, SEMEVAL_LABELS)
+    yield "annotated, English, macro-F1 and micro-F1", rounded(100 * np.array([english.macro_f1, english.micro_f1]))
+    yield "annotated, translations, macro-F1 and micro-F1", rounded(100 * np.array([others.macro_f1, others.micro_f1]))
+    is_plain = (targets == 0).all(axis=1)
+    yield (
+        "annotated, without emotion, share without a label",
+        rounded(100 * (1 - chosen[is_plain[pairs.english_of]].any(axis=1).mean())),
+    )
+    yield f"annotated, mean micro-F1 of {len(figures)} languages", rounded(np.mean(list(figures.values())))
+    yield "annotated, micro-F1 by language", {code: rounded(value) for code, value in figures.items()}
 
 
 def measure_flips(found: Scores) -> Iterable[tuple[str, object]]:

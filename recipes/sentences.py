@@ -6,11 +6,14 @@ In tweets, "sad" nearly always means sadness; hardly any tweet says "I am not sa
 languages: if the English of a translation explicitly states, denies or asks about an emotion, so does the translation.
 So does an idiom such as "fed up with", whose translations hardly ever have the same words.
 Wikipedia, interface strings and questions of fact have no emotion. `contrasts.tsv` was written by hand.
+`annotations.tsv` has the labels of English sentences that were read one by one; their translations get the same. It
+does not contain the sentences, which have terms of their own, but their hashes.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import re
 import sys
 from collections import Counter
@@ -21,12 +24,13 @@ from pathlib import Path
 import numpy as np
 
 from emoglot.data.dataset import Dataset
-from emoglot.data.parallel import read_parallel
+from emoglot.data.parallel import Parallel, read_parallel
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
 from emoglot.training.project import write_csv
 
 CONTRASTS = Path(__file__).with_name("contrasts.tsv")
 EXPRESSIONS = Path(__file__).with_name("expressions.tsv")
+ANNOTATIONS = Path(__file__).with_name("annotations.tsv")
 TESTED = ("plain_sentences.tsv", "idioms.tsv")  # in tests/
 LABELS = (*SEMEVAL_LABELS, "positive", "negative")
 POSITIVE = ("joy", "love", "optimism", "trust")
@@ -56,6 +60,7 @@ BESIDE = {
     "surprise": (*POSITIVE, *NEGATIVE, "positive", "negative"),
 }
 
+Row = tuple[str, str, list[int]]  # language, text and a target for each label
 Reading = tuple[str, list[int] | None]  # the kind of a sentence, and its labels if they are certain
 
 _WHO = r"(?:I|You|He|She|We|They|Tom|Mary|John|Sami|Layla|Ziri|Everyone|Everybody|The \w+|My \w+)"
@@ -101,16 +106,25 @@ PLAIN_EACH = 80  # of a language
 SAID_EACH = 200  # statements of a language; denials are rarer, and all are used
 MOST = {"plain": PLAIN_EACH, "inquiry": PLAIN_EACH, "statement": SAID_EACH, "expression": 60}  # of a language
 ENGLISH_EACH = 1500
+# Annotated sentences of a language; three quarters of them have a label, if there are as many.
+ANNOTATED_EACH = 1200
+ANNOTATED_ENGLISH = 16_000
+LABELLED_SHARE = 0.75
+# One annotated sentence in 16 is not trained on, in any language, and measured instead.
+HELD_OUT_OF = 16
 CONTRAST_REPEATS = 3  # they are few, and each addresses an error of a model
 LONGEST = 160  # characters
 
 
 def main(data: Path, out: Path) -> None:
-    """Collect the three kinds and write them."""
+    """Collect all kinds and write them."""
     # The sentences of the evaluation are not used for training.
     tests = Path(__file__).parents[1] / "tests"
     tested = {bare(row["text"]) for name in TESTED for row in read_table(tests / name)}
-    rows = [row for row in (*CONTRAST_REPEATS * list(written()), *found(data)) if bare(row[1]) not in tested]
+    # The held-out English sentences measure how languages agree.
+    parallel, _ = read_parallel([data / "parallel/train", data / "parallel/more"], skip_bad=True).split()
+    rows = [*CONTRAST_REPEATS * list(written()), *annotated(parallel), *found(parallel)]
+    rows = [row for row in rows if bare(row[1]) not in tested]
     names, texts, targets = zip(*rows, strict=True)
     dataset = Dataset(texts, np.array(targets, dtype=np.int8), LABELS, names, ("sentences",) * len(rows))
     write_csv(dataset, out)
@@ -122,7 +136,7 @@ def bare(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def written() -> Iterator[tuple[str, str, list[int]]]:
+def written() -> Iterator[Row]:
     """Read the sentences that were written by hand; `unsure` are labels that a reader may or may not see."""
     for row in read_table(CONTRASTS):
         yield row["language"], row["text"], targets_of(row["labels"].split(), row["unsure"].split())
@@ -134,10 +148,42 @@ def read_table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def found(data: Path) -> Iterator[tuple[str, str, list[int]]]:
+def annotated(parallel: Parallel) -> Iterator[Row]:
+    """Give the annotated sentences and their translations the labels of the English."""
+    labels = annotations(held_out=False)
+    targets = [labels.get(hash_of(text)) for text in parallel.english]
+    pairs = [
+        (language, text, own)
+        for language, text, place in zip(parallel.languages, parallel.texts, parallel.english_of.tolist(), strict=True)
+        if (own := targets[place]) is not None
+    ]
+    pairs += [("en", text, own) for text, own in zip(parallel.english, targets, strict=True) if own is not None]
+    most = {"en": ANNOTATED_ENGLISH}
+    taken: Counter[tuple[str, bool]] = Counter()
+    for number in np.random.default_rng(0).permutation(len(pairs)).tolist():
+        language, _, own = pairs[number]
+        kind = language, 1 in own
+        taken[kind] += 1
+        if taken[kind] <= most.get(language, ANNOTATED_EACH) * (LABELLED_SHARE if kind[1] else 1 - LABELLED_SHARE):
+            yield pairs[number]
+
+
+def annotations(*, held_out: bool) -> dict[str, list[int]]:
+    """Read the labels of annotated sentences, either those to train on or those to measure, by the hash of each."""
+    return {
+        name: targets_of(row["labels"].split(), row["unsure"].split())
+        for row in read_table(ANNOTATIONS)
+        if (int(name := row["english"], 16) % HELD_OUT_OF == 0) == held_out
+    }
+
+
+def hash_of(english: str) -> str:
+    """Return the name of a sentence in `annotations.tsv`."""
+    return hashlib.sha256(english.encode()).hexdigest()[:12]
+
+
+def found(parallel: Parallel) -> Iterator[Row]:
     """Find sentences in the translations by their English."""
-    # The held-out English sentences measure how languages agree.
-    parallel, _ = read_parallel([data / "parallel/train", data / "parallel/more"], skip_bad=True).split()
     taken: Counter[tuple[str, str]] = Counter()
     english_seen: set[str] = set()
     order = np.random.default_rng(0).permutation(len(parallel)).tolist()
