@@ -30,7 +30,7 @@ from emoglot.inference.folder import LEAST_PRECISION, RECOGNISED_SHARE
 from emoglot.inference.thresholds import apply_thresholds
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
 from emoglot.model import Model
-from recipes.sentences import annotations, hash_of
+from recipes.sentences import annotated
 from tests.plain_sentences import is_right
 
 TESTS = Path(__file__).parents[1] / "tests"
@@ -213,12 +213,12 @@ def measure_sentences(found: Scores, name: str) -> Iterable[tuple[str, object]]:
 
 
 def measure_annotated(found: Scores, data: Path) -> Iterable[tuple[str, object]]:
-    """Measure the held-out annotated sentences and their translations, which get the labels of the English."""
-    labels = annotations(held_out=True)
-    pairs, _ = read_parallel([data / "parallel/train", data / "parallel/more"], skip_bad=True).split()
-    is_annotated = np.array([hash_of(text) in labels for text in pairs.english])
-    pairs = pairs.select(np.flatnonzero(is_annotated[pairs.english_of])).draw(ANNOTATED_ROWS)
-    targets = np.array([labels[hash_of(text)][: len(SEMEVAL_LABELS)] for text in pairs.english], dtype=np.int8)
+    """Measure annotated sentences that were not trained on, and their translations, which have the same labels."""
+    parallel, _ = read_parallel([data / "parallel/train", data / "parallel/more"], skip_bad=True).split()
+    pairs, english_targets = annotated(parallel, "measured")
+    targets_by_text = dict(zip(pairs.english, english_targets, strict=True))
+    pairs = pairs.draw(ANNOTATED_ROWS)
+    targets = np.array([targets_by_text[text] for text in pairs.english], dtype=np.int8)[:, : len(SEMEVAL_LABELS)]
     languages, chosen = np.array(pairs.languages), found.labels_of(pairs.texts)
     figures: dict[str, float] = {}
     for code in np.unique(languages).tolist():

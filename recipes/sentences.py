@@ -1,6 +1,6 @@
 """Writes a table of short sentences with a certain emotion: stated, denied, asked about, or absent.
 
-    python recipes/sentences.py DATA build/sentences.csv
+    python recipes/sentences.py DATA build/sentences.csv build/everyday.csv
 
 In tweets, "sad" nearly always means sadness; hardly any tweet says "I am not sad". Everyday sentences do, in many
 languages: if the English of a translation explicitly states, denies or asks about an emotion, so does the translation.
@@ -17,7 +17,7 @@ import hashlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -110,25 +110,32 @@ ENGLISH_EACH = 1500
 ANNOTATED_EACH = 1200
 ANNOTATED_ENGLISH = 16_000
 LABELLED_SHARE = 0.75
-# One annotated sentence in 16 is not trained on, in any language, and measured instead.
-HELD_OUT_OF = 16
+# Of 32 annotated sentences one is measured and another chooses thresholds, in all languages; the others are trained on.
+TRAINED = "trained"
+PARTS = {0: "measured", 16: "thresholds"}
+PARTS_OF = 32
 CONTRAST_REPEATS = 3  # they are few, and each addresses an error of a model
 LONGEST = 160  # characters
 
 
-def main(data: Path, out: Path) -> None:
-    """Collect all kinds and write them."""
+def main(data: Path, out: Path, thresholds_out: Path) -> None:
+    """Collect all kinds and write them, and beside them annotated sentences that choose thresholds."""
     # The sentences of the evaluation are not used for training.
     tests = Path(__file__).parents[1] / "tests"
     tested = {bare(row["text"]) for name in TESTED for row in read_table(tests / name)}
     # The held-out English sentences measure how languages agree.
     parallel, _ = read_parallel([data / "parallel/train", data / "parallel/more"], skip_bad=True).split()
-    rows = [*CONTRAST_REPEATS * list(written()), *annotated(parallel), *found(parallel)]
-    rows = [row for row in rows if bare(row[1]) not in tested]
-    names, texts, targets = zip(*rows, strict=True)
-    dataset = Dataset(texts, np.array(targets, dtype=np.int8), LABELS, names, ("sentences",) * len(rows))
-    write_csv(dataset, out)
-    print(f"{len(rows)} sentences in {len(set(names))} languages: {out}")
+    rows = [*CONTRAST_REPEATS * list(written()), *sampled(rows_of(*annotated(parallel, TRAINED))), *found(parallel)]
+    write([row for row in rows if bare(row[1]) not in tested], out)
+    write(list(rows_of(*annotated(parallel, "thresholds"))), thresholds_out)
+
+
+def write(rows: Sequence[Row], out: Path) -> None:
+    """Write a table for training."""
+    languages, texts, targets = zip(*rows, strict=True)
+    data = Dataset(texts, np.array(targets, dtype=np.int8), LABELS, languages, ("sentences",) * len(rows))
+    write_csv(data, out)
+    print(f"{len(rows)} sentences in {len(set(languages))} languages: {out}")
 
 
 def bare(text: str) -> str:
@@ -148,33 +155,42 @@ def read_table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def annotated(parallel: Parallel) -> Iterator[Row]:
-    """Give the annotated sentences and their translations the labels of the English."""
-    labels = annotations(held_out=False)
-    targets = [labels.get(hash_of(text)) for text in parallel.english]
-    pairs = [
-        (language, text, own)
-        for language, text, place in zip(parallel.languages, parallel.texts, parallel.english_of.tolist(), strict=True)
-        if (own := targets[place]) is not None
-    ]
-    pairs += [("en", text, own) for text, own in zip(parallel.english, targets, strict=True) if own is not None]
+def sampled(rows: Iterable[Row]) -> Iterator[Row]:
+    """Draw annotated sentences of each language."""
     most = {"en": ANNOTATED_ENGLISH}
     taken: Counter[tuple[str, bool]] = Counter()
-    for number in np.random.default_rng(0).permutation(len(pairs)).tolist():
-        language, _, own = pairs[number]
-        kind = language, 1 in own
+    every = list(rows)
+    for number in np.random.default_rng(0).permutation(len(every)).tolist():
+        language, _, targets = every[number]
+        kind = language, 1 in targets
         taken[kind] += 1
         if taken[kind] <= most.get(language, ANNOTATED_EACH) * (LABELLED_SHARE if kind[1] else 1 - LABELLED_SHARE):
-            yield pairs[number]
+            yield every[number]
 
 
-def annotations(*, held_out: bool) -> dict[str, list[int]]:
-    """Read the labels of annotated sentences, either those to train on or those to measure, by the hash of each."""
-    return {
+def rows_of(pairs: Parallel, targets: Sequence[list[int]]) -> Iterator[Row]:
+    """Return the rows of translations, then those of their English, which has these targets."""
+    places = pairs.english_of.tolist()
+    yield from zip(pairs.languages, pairs.texts, (targets[place] for place in places), strict=True)
+    yield from zip(["en"] * len(targets), pairs.english, targets, strict=True)
+
+
+def annotated(parallel: Parallel, part: str) -> tuple[Parallel, list[list[int]]]:
+    """Return the translations of the annotated sentences of a part, and the targets of each English sentence.
+
+    Sentences that `found` finds are trained on, so they are in no other part.
+    """
+    labels = {
         name: targets_of(row["labels"].split(), row["unsure"].split())
         for row in read_table(ANNOTATIONS)
-        if (int(name := row["english"], 16) % HELD_OUT_OF == 0) == held_out
+        if PARTS.get(int(name := row["english"], 16) % PARTS_OF, TRAINED) == part
     }
+    is_own = np.array([hash_of(text) in labels for text in parallel.english])
+    rows = np.flatnonzero(is_own[parallel.english_of])
+    if part != TRAINED:
+        rows = np.array([row for row in rows.tolist() if read_pair(parallel, row)[1] is None], dtype=np.int64)
+    pairs = parallel.select(rows)
+    return pairs, [labels[hash_of(text)] for text in pairs.english]
 
 
 def hash_of(english: str) -> str:
@@ -188,8 +204,8 @@ def found(parallel: Parallel) -> Iterator[Row]:
     english_seen: set[str] = set()
     order = np.random.default_rng(0).permutation(len(parallel)).tolist()
     for row in order:
-        english, source = parallel.english[parallel.english_of[row]], parallel.sources[row]
-        kind, targets = read_english(english) if source == "tatoeba" else read_source(source)
+        english = parallel.english[parallel.english_of[row]]
+        kind, targets = read_pair(parallel, row)
         if targets is None or len(english) > LONGEST or len(english.split()) < 2:
             continue
         for language, text in ((parallel.languages[row], parallel.texts[row]), ("en", english)):
@@ -199,6 +215,12 @@ def found(parallel: Parallel) -> Iterator[Row]:
             if taken[language, kind] < (ENGLISH_EACH if language == "en" and kind != "plain" else most):
                 taken[language, kind] += 1
                 yield language, text, targets
+
+
+def read_pair(parallel: Parallel, row: int) -> Reading:
+    """Return the kind and labels of a pair, by its English or its source."""
+    source = parallel.sources[row]
+    return read_english(parallel.english[parallel.english_of[row]]) if source == "tatoeba" else read_source(source)
 
 
 def read_source(source: str) -> Reading:
@@ -279,4 +301,4 @@ def targets_of(labels: tuple[str, ...] | list[str], unsure: tuple[str, ...] | li
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(*map(Path, sys.argv[1:]))

@@ -29,7 +29,7 @@ from emoglot.text.normalise import normalise_text
 from emoglot.training.train import checkpoint_of, save_trained, train_model
 
 RECIPE = Path(__file__).with_name("teacher.toml")
-ROWS = 48_000  # 1,500 steps
+ROWS = 32_000  # 1,000 steps
 PIECES = 100_000
 LAYERS = {"layers-4": 4, "layers-12": 12}  # of other trials: six
 FOLDS = 4
@@ -78,7 +78,7 @@ def train(name: str, data: Path, e5: Path, sentences: Path, out: Path) -> Model:
     assert kept is not None
     rows = concatenate([kept, read(sentences)])
     rows = rows.select(np.sort(np.random.default_rng(0).permutation(len(rows))[:ROWS]))
-    config = Config.from_dict(recipe.settings).for_sources(rows.sources)
+    config = Config.from_dict(recipe.settings).for_sources(rows.sources).override({"fine_tune.precision": "bfloat16"})
     print(f"{name}: {len(rows)} of {len(kept)} rows and the sentences")
     checkpoint = checkpoint_of(folder)
     save_trained(
