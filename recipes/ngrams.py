@@ -30,7 +30,7 @@ from emoglot.training.to_onnx import compile_head
 RECIPE = Path(__file__).with_suffix(".toml")
 # N-grams gain on labels and lose on denials and translations: those of languages that the encoder knows have a small
 # weight. Those of languages which it hardly knows have a large one, if hardly any other language has them: Nigerian
-# Pidgin shares its words with English, and Sundanese some with Indonesian. docs/models.md has a table.
+# Pidgin shares its words with English, and Sundanese some with Indonesian. docs/trials.md has a table.
 WEIGHT = 0.08
 KNOWN, LITTLE_KNOWN = 0.3, 12.0  # factors of the weight
 EXCLUSIVENESS = 4  # power of the share of an n-gram's texts that are in a little-known language

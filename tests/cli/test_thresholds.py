@@ -31,6 +31,15 @@ def test_thresholds(run: Run, model_folder: Path, table: Path, tmp_path: Path) -
     assert load(pooled).state.language_thresholds == {}
 
 
+def test_thresholds_use_the_rows_of_files_and_of_a_config(
+    run: Run, model_folder: Path, table: Path, tmp_path: Path
+) -> None:
+    recipe = write_recipe(tmp_path / "recipe.toml", "[[data.thresholds]]", f'path = "{table.name}"')
+    arguments = ["thresholds", "--model", model_folder, "--pooled", "--config", recipe, "--root", table.parent]
+    result = run(*arguments, "--data", table, "--out", tmp_path / "model")
+    assert "chosen on 128 rows" in result.err  # 64 of each
+
+
 def test_thresholds_refuses(run: Run, model_folder: Path, table: Path, tmp_path: Path) -> None:
     arguments = ["thresholds", "--model", model_folder, "--out"]
     check_error(run(*arguments, tmp_path / "model"), USAGE, "no data", "--data")

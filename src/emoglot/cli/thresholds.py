@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,7 +69,7 @@ def thresholds(
         _match(model, parallel, reading).save(out)
         typer.echo(str(out))
         return
-    rows = read_labelled(data, reading, model.labels) if data else _read_config(config, root)
+    rows = _read(data, config, root, reading, model.labels)
     with spinner(f"scoring {len(rows):,} texts"):
         fitted = calibrate(model, rows, pooled=pooled, domain=domain, least_precision=least_precision)
     fitted.save(out)
@@ -89,10 +90,16 @@ def _match(model: Model, paths: list[Path], reading: options.ReadingOptions) -> 
     return matched
 
 
-def _read_config(config: Path | None, root: Path) -> Dataset:
+def _read(
+    data: list[Path] | None, config: Path | None, root: Path, reading: options.ReadingOptions, labels: Sequence[str]
+) -> Dataset:
+    """Read the labelled rows of files and of a config."""
+    from emoglot.data.dataset import concatenate
     from emoglot.data.recipe import Recipe
 
-    rows = read_recipe(Recipe.from_toml(config), "thresholds", root) if config else None
-    if rows is None:
+    listed = read_recipe(Recipe.from_toml(config), "thresholds", root) if config else None
+    given = read_labelled(data, reading, labels) if data else None
+    parts = [part for part in (listed, given) if part is not None]
+    if not parts:
         raise UsageError("no data: use --data, or a --config that lists files as [[data.thresholds]]")
-    return rows
+    return concatenate(parts)
