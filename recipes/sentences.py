@@ -1,6 +1,6 @@
 """Writes a table of short sentences with a certain emotion: stated, denied, asked about, or absent.
 
-    python recipes/sentences.py DATA build/sentences.csv build/everyday.csv
+    python recipes/sentences.py DATA build/sentences.csv build/everyday
 
 In tweets, "sad" nearly always means sadness; hardly any tweet says "I am not sad". Everyday sentences do, in many
 languages: if the English of a translation explicitly states, denies or asks about an emotion, so does the translation.
@@ -118,8 +118,8 @@ CONTRAST_REPEATS = 3  # they are few, and each addresses an error of a model
 LONGEST = 160  # characters
 
 
-def main(data: Path, out: Path, thresholds_out: Path) -> None:
-    """Collect all kinds and write them, and beside them annotated sentences that choose thresholds."""
+def main(data: Path, out: Path, folder: Path) -> None:
+    """Collect all kinds and write them, and in a folder those annotated sentences that choose thresholds."""
     # The sentences of the evaluation are not used for training.
     tests = Path(__file__).parents[1] / "tests"
     tested = {bare(row["text"]) for name in TESTED for row in read_table(tests / name)}
@@ -127,7 +127,10 @@ def main(data: Path, out: Path, thresholds_out: Path) -> None:
     parallel, _ = read_parallel([data / "parallel/train", data / "parallel/more"], skip_bad=True).split()
     rows = [*CONTRAST_REPEATS * list(written()), *sampled(rows_of(*annotated(parallel, TRAINED))), *found(parallel)]
     write([row for row in rows if bare(row[1]) not in tested], out)
-    write(list(rows_of(*annotated(parallel, "thresholds"))), thresholds_out)
+    choosing = list(rows_of(*annotated(parallel, "thresholds")))
+    folder.mkdir(exist_ok=True)
+    write([row for row in choosing if row[0] == "en"], folder / "english.csv")
+    write([row for row in choosing if row[0] != "en"], folder / "translations.csv")
 
 
 def write(rows: Sequence[Row], out: Path) -> None:

@@ -53,7 +53,7 @@ def test_it_has_the_eleven_labels(model: Model):
 # Shares of the sentences of each kind that the model must get right: a little less than it does.
 LEAST_RIGHT = {
     "plain_sentences.tsv": {"emotion": 0.88, "denial": 0.95, "neutral": 0.95},
-    "idioms.tsv": {"emotion": 0.36, "denial": 0.8, "neutral": 0.8},
+    "idioms.tsv": {"emotion": 0.58, "denial": 0.8, "neutral": 0.85},
 }
 
 
