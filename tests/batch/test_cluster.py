@@ -72,9 +72,9 @@ def test_a_worker_that_dies_loses_no_row(cluster, posts, model_folder, tmp_path)
         # Once there is output, both machines are at work.
         while not finished.is_set() and not list((tmp_path / "ray").glob("*.parquet")):
             time.sleep(0.05)
-        cluster.remove_node(worker, allow_graceful=False)
         if not finished.is_set():
-            killed.set()
+            killed.set()  # first, since removing a machine also waits until its processes are gone
+        cluster.remove_node(worker, allow_graceful=False)
 
     killer = threading.Thread(target=kill_in_the_middle)
     killer.start()
