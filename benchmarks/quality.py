@@ -30,7 +30,7 @@ from emoglot.inference.folder import LEAST_PRECISION, RECOGNISED_SHARE
 from emoglot.inference.thresholds import apply_thresholds
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
 from emoglot.model import Model
-from recipes.sentences import annotated
+from recipes.sentences import annotated, posts
 from tests.plain_sentences import is_right
 
 TESTS = Path(__file__).parents[1] / "tests"
@@ -60,6 +60,7 @@ def main() -> None:
     for name in ("plain_sentences.tsv", "idioms.tsv"):
         results |= dict(measure_sentences(found, name))
     results |= dict(measure_annotated(found, arguments.data))
+    results |= dict(measure_posts(found, arguments.data))
     results |= dict(measure_flips(found))
     results |= dict(measure_agreement(found, arguments.data))
     for name, value in results.items():
@@ -225,17 +226,25 @@ def measure_annotated(found: Scores, data: Path) -> Iterable[tuple[str, object]]
         rows = np.flatnonzero(languages == code)
         if len(rows) >= LEAST_ANNOTATED:
             figures[code] = 100 * evaluate(targets[pairs.english_of[rows]], chosen[rows], SEMEVAL_LABELS).micro_f1
-    english = evaluate(targets, found.labels_of(pairs.english), SEMEVAL_LABELS)
-    others = evaluate(targets[pairs.english_of], chosen, SEMEVAL_LABELS)
-    yield "annotated, English, macro-F1 and micro-F1", rounded(100 * np.array([english.macro_f1, english.micro_f1]))
-    yield "annotated, translations, macro-F1 and micro-F1", rounded(100 * np.array([others.macro_f1, others.micro_f1]))
-    is_plain = (targets == 0).all(axis=1)
-    yield (
-        "annotated, without emotion, share without a label",
-        rounded(100 * (1 - chosen[is_plain[pairs.english_of]].any(axis=1).mean())),
-    )
+    yield from measure_labels("annotated, English", targets, found.labels_of(pairs.english))
+    yield from measure_labels("annotated, translations", targets[pairs.english_of], chosen)
     yield f"annotated, mean micro-F1 of {len(figures)} languages", rounded(np.mean(list(figures.values())))
     yield "annotated, micro-F1 by language", {code: rounded(value) for code, value in figures.items()}
+
+
+def measure_posts(found: Scores, data: Path) -> Iterable[tuple[str, object]]:
+    """Measure annotated posts that were not trained on, in their own languages."""
+    _, texts, targets = zip(*posts(data, "measured"), strict=True)
+    known = np.array(targets, dtype=np.int8)[:, : len(SEMEVAL_LABELS)]
+    yield from measure_labels(f"{len(texts)} posts", known, found.labels_of(texts))
+
+
+def measure_labels(title: str, targets: NDArray[np.int8], chosen: NDArray[np.bool_]) -> Iterable[tuple[str, object]]:
+    """Measure F1, and how many texts without emotion get no label."""
+    figures = evaluate(targets, chosen, SEMEVAL_LABELS)
+    yield f"{title}, macro-F1 and micro-F1", rounded(100 * np.array([figures.macro_f1, figures.micro_f1]))
+    is_plain = (targets == 0).all(axis=1)
+    yield f"{title}, without emotion, share without a label", rounded(100 * (1 - chosen[is_plain].any(axis=1).mean()))
 
 
 def measure_flips(found: Scores) -> Iterable[tuple[str, object]]:

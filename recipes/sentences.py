@@ -6,8 +6,9 @@ In tweets, "sad" nearly always means sadness; hardly any tweet says "I am not sa
 languages: if the English of a translation explicitly states, denies or asks about an emotion, so does the translation.
 So does an idiom such as "fed up with", whose translations hardly ever have the same words.
 Wikipedia, interface strings and questions of fact have no emotion. `contrasts.tsv` was written by hand.
-`annotations.tsv` has the labels of English sentences that were read one by one; their translations get the same. It
-does not contain the sentences, which have terms of their own, but their hashes.
+`annotations.tsv` has the labels of English sentences that were read one by one; their translations get the same.
+`posts.tsv` has those of posts and reviews in their own languages. Neither contains the texts, which have terms of their
+own, but their hashes.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ import numpy as np
 
 from emoglot.data.dataset import Dataset
 from emoglot.data.parallel import Parallel, read_parallel
+from emoglot.data.registry import read
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
 from emoglot.training.project import write_csv
 
 CONTRASTS = Path(__file__).with_name("contrasts.tsv")
 EXPRESSIONS = Path(__file__).with_name("expressions.tsv")
 ANNOTATIONS = Path(__file__).with_name("annotations.tsv")
+POSTS = Path(__file__).with_name("posts.tsv")
 TESTED = ("plain_sentences.tsv", "idioms.tsv")  # in tests/
 LABELS = (*SEMEVAL_LABELS, "positive", "negative")
 POSITIVE = ("joy", "love", "optimism", "trust")
@@ -110,27 +113,36 @@ ENGLISH_EACH = 1500
 ANNOTATED_EACH = 1200
 ANNOTATED_ENGLISH = 16_000
 LABELLED_SHARE = 0.75
-# Of 32 annotated sentences one is measured and another chooses thresholds, in all languages; the others are trained on.
+# Of 32 annotated texts one is measured and another chooses thresholds, in all languages; the others are trained on.
 TRAINED = "trained"
 PARTS = {0: "measured", 16: "thresholds"}
 PARTS_OF = 32
 CONTRAST_REPEATS = 3  # they are few, and each addresses an error of a model
+POST_REPEATS = 2
 LONGEST = 160  # characters
 
 
 def main(data: Path, out: Path, folder: Path) -> None:
-    """Collect all kinds and write them, and in a folder those annotated sentences that choose thresholds."""
+    """Collect all kinds and write them, and in a folder those annotated texts that choose thresholds."""
     # The sentences of the evaluation are not used for training.
     tests = Path(__file__).parents[1] / "tests"
     tested = {bare(row["text"]) for name in TESTED for row in read_table(tests / name)}
+    dev = [*(data / "brighter/dev").glob("*.csv"), *(data / "semeval2018-ec").glob("*-dev.txt")]
+    tested |= {bare(text) for path in dev for text in read(path).texts}
     # The held-out English sentences measure how languages agree.
     parallel, _ = read_parallel([data / "parallel/train", data / "parallel/more"], skip_bad=True).split()
-    rows = [*CONTRAST_REPEATS * list(written()), *sampled(rows_of(*annotated(parallel, TRAINED))), *found(parallel)]
+    rows = [
+        *CONTRAST_REPEATS * list(written()),
+        *POST_REPEATS * list(posts(data, TRAINED)),
+        *sampled(rows_of(*annotated(parallel, TRAINED))),
+        *found(parallel),
+    ]
     write([row for row in rows if bare(row[1]) not in tested], out)
     choosing = list(rows_of(*annotated(parallel, "thresholds")))
     folder.mkdir(exist_ok=True)
     write([row for row in choosing if row[0] == "en"], folder / "english.csv")
     write([row for row in choosing if row[0] != "en"], folder / "translations.csv")
+    write(list(posts(data, "thresholds")), folder / "posts.csv")
 
 
 def write(rows: Sequence[Row], out: Path) -> None:
@@ -183,11 +195,7 @@ def annotated(parallel: Parallel, part: str) -> tuple[Parallel, list[list[int]]]
 
     Sentences that `found` finds are trained on, so they are in no other part.
     """
-    labels = {
-        name: targets_of(row["labels"].split(), row["unsure"].split())
-        for row in read_table(ANNOTATIONS)
-        if PARTS.get(int(name := row["english"], 16) % PARTS_OF, TRAINED) == part
-    }
+    labels = labels_of(ANNOTATIONS, part)
     is_own = np.array([hash_of(text) in labels for text in parallel.english])
     rows = np.flatnonzero(is_own[parallel.english_of])
     if part != TRAINED:
@@ -196,9 +204,28 @@ def annotated(parallel: Parallel, part: str) -> tuple[Parallel, list[list[int]]]
     return pairs, [labels[hash_of(text)] for text in pairs.english]
 
 
-def hash_of(english: str) -> str:
-    """Return the name of a sentence in `annotations.tsv`."""
-    return hashlib.sha256(english.encode()).hexdigest()[:12]
+def posts(data: Path, part: str) -> Iterator[Row]:
+    """Find the annotated posts of a part; a text that several sets have is found once."""
+    labels = labels_of(POSTS, part)
+    for path in sorted((data / "social").glob("*.tsv.gz")):
+        rows = read(path, format="polarity")
+        for language, text in zip(rows.languages, rows.texts, strict=True):
+            if targets := labels.pop(hash_of(text), None):
+                yield language, text, targets
+
+
+def labels_of(path: Path, part: str) -> dict[str, list[int]]:
+    """Return the targets of the annotated texts of a part, by their hashes."""
+    return {
+        name: targets_of(row["labels"].split(), row["unsure"].split())
+        for row in read_table(path)
+        if PARTS.get(int(name := row["text"], 16) % PARTS_OF, TRAINED) == part
+    }
+
+
+def hash_of(text: str) -> str:
+    """Return the name of a text in `annotations.tsv` and `posts.tsv`."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def found(parallel: Parallel) -> Iterator[Row]:
@@ -233,8 +260,8 @@ def read_source(source: str) -> Reading:
 
 def read_english(text: str) -> Reading:
     """Return whether an English sentence states, denies or asks about an emotion, and its labels."""
-    for read in (read_superlative, read_question, read_expression, read_statement):
-        if (found := read(text)) is not None:
+    for reader in (read_superlative, read_question, read_expression, read_statement):
+        if (found := reader(text)) is not None:
             return found
     return "", None
 
