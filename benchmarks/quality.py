@@ -233,7 +233,7 @@ def measure_annotated(found: Scores, data: Path) -> Iterable[tuple[str, object]]
 
 
 def measure_posts(found: Scores, data: Path) -> Iterable[tuple[str, object]]:
-    """Measure annotated posts that were not trained on, in their own languages."""
+    """Measure annotated posts in their own languages; their annotations were not trained on."""
     _, texts, targets = zip(*posts(data, "measured"), strict=True)
     known = np.array(targets, dtype=np.int8)[:, : len(SEMEVAL_LABELS)]
     yield from measure_labels(f"{len(texts)} posts", known, found.labels_of(texts))
