@@ -35,7 +35,10 @@ def folder_in_the_making(target: Path) -> Iterator[Path]:
     """Yield an empty folder, which replaces the target if the block succeeds and is removed if it fails."""
     target = target.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    path = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        path = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:  # with the name that the user knows
+        raise OSError(error.errno, error.strerror, str(target)) from error
     try:
         yield path
         path.chmod(0o755)  # mkdtemp creates a folder that others cannot read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 import warnings
@@ -31,8 +32,8 @@ from emoglot.cli import (
     tune,
 )
 from emoglot.cli.commands import Group, TextsCommand, register
-from emoglot.cli.output import is_disk_full, warn
-from emoglot.errors import DataError, EmoglotError
+from emoglot.cli.output import is_disk_full, is_refused, warn
+from emoglot.errors import DataError, EmoglotError, UsageError
 
 NAME = "emoglot"
 
@@ -95,8 +96,15 @@ def main() -> None:
     except UnicodeError as error:  # raised by a library for a file in another encoding
         _fail(f"files must be UTF-8, got another encoding ({error}): save the file as UTF-8", DataError.exit_code)
     except OSError as error:  # such as a folder without write permission
-        way_out = ": free some space, then run the command again" if is_disk_full(error) else ""
-        _fail(f"{error}{way_out}", EmoglotError.exit_code)
+        if is_disk_full(error):
+            _fail(f"{error}: free some space, then run the command again", EmoglotError.exit_code)
+        if is_refused(error):
+            place = os.fsdecode(error.filename)
+            _fail(
+                f"{place} cannot be read or written ({error.strerror}): choose another place, or check its permissions",
+                UsageError.exit_code,
+            )
+        _fail(str(error), EmoglotError.exit_code)
 
 
 def _end(number: int, frame: FrameType | None) -> None:

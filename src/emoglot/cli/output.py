@@ -31,7 +31,9 @@ _SHOWN_BAD_LINES = 5
 _PATIENCE = 2.0
 CLOSED_PIPE = 141  # the exit code of a command that SIGPIPE ends, as after `| head -1`
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
+_REFUSED = (
+    errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.EEXIST
+)  # fmt: skip
 
 
 def warn(message: str) -> None:
@@ -214,6 +216,11 @@ def explained_output(target: Path) -> Iterator[None]:
             f"the output must be in a folder where files can be created, {target} cannot be written "
             f"({error.strerror}): choose another name or folder, or check its permissions"
         ) from error
+
+
+def is_refused(error: OSError) -> bool:
+    """Return whether an error means that a file or folder of the user cannot be opened or created."""
+    return error.errno in _REFUSED and isinstance(error.filename, (str, bytes))
 
 
 def is_disk_full(error: OSError) -> bool:

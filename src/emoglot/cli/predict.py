@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emoglot.cli import options
-from emoglot.cli.output import closable_output, console, note_never_given, show_messages, spinner
-from emoglot.errors import UsageError
+from emoglot.cli.output import closable_output, console, note, note_never_given, show_messages, spinner
+from emoglot.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from emoglot.inference.prediction import Prediction, TokenWeight
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # The table shows only the highest scores below their thresholds, and only the words with the largest weights.
 _SHOWN_OTHERS = 2
 _SHOWN_WORDS = 3
+_SHOWN_CHARACTERS = 500  # of a text: a post fits, and an article does not fill the screen
+# A file is not text if more of its characters are invalid. In a text with a wrong encoding, few or most are.
+_MOST_INVALID = 0.1
 # A text may contain control characters, for example to clear the terminal. They are not printed.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -37,7 +40,9 @@ def predict(
         list[str] | None,
         typer.Argument(metavar="TEXT", help="Texts. Default: the lines of --file, or of standard input."),
     ] = None,
-    file: Annotated[Path | None, options.option("FILE", "Read the texts from this file, one per line.")] = None,
+    file: Annotated[
+        Path | None, options.option("FILE", "Read the texts from this file, one per line.", readable=False)
+    ] = None,
     encoding: Annotated[
         str | None, options.option("NAME", "Encoding of the file or of standard input. Default: recognised.")
     ] = None,
@@ -53,6 +58,9 @@ def predict(
     begin with a dash if it does not look like an option: "-I am sad". Put `--` before a text that does.
     """
     given = _collect(texts, file, encoding)
+    if not given:
+        note(f"{file or 'standard input'} is empty: there are no texts to score")
+        return
     model = chosen.load()
     with spinner(f"scoring {len(given):,} texts"):
         predictions = model.predict(given, **asdict(labels))
@@ -106,7 +114,14 @@ def _read(file: Path | None, encoding: str | None) -> str:
         with explained(stream.name):
             data = stream.file.read()
     # An invalid byte in one line must not prevent the other lines from being scored.
-    return data.decode("utf-8", errors="replace")
+    text = data.decode("utf-8", errors="replace")
+    invalid = text.count("\ufffd") + text.count("\0")
+    if invalid > _MOST_INVALID * len(text):
+        raise DataError(
+            f"a file of texts must be text, {stream.name} has {invalid} invalid characters of {len(text)}: "
+            "choose another file, or give its encoding with --encoding"
+        )
+    return text
 
 
 def _print_json(model: Model, texts: Sequence[str], predictions: Sequence[Prediction], explain: bool) -> None:
@@ -123,15 +138,12 @@ def _print_table(model: Model, texts: Sequence[str], predictions: Sequence[Predi
     from rich.table import Column, Table
     from rich.text import Text
 
-    from emoglot.text.limit import READ_CHARACTERS
-
     sentiment = ["sentiment"] if model.state.sentiment else []
     # Text in a script without spaces cannot be wrapped at words: fold it, else its end is lost.
     headings = ["text", "emotions", "next", *sentiment, *(["words that weighed most"] if explain else [])]
     table = Table(*(Column(heading, overflow="fold") for heading in headings))
     for text, prediction in zip(texts, predictions, strict=True):
-        # What follows is not read by the model either, and wrapping megabytes takes minutes.
-        shown = text if len(text) <= READ_CHARACTERS else f"{text[:READ_CHARACTERS]}…"
+        shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
         cells = [shown, *_emotions_and_next(prediction)]
         if sentiment:
             cells.append(_sentiment(prediction))

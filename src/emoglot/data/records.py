@@ -195,9 +195,9 @@ def _json_record(line: str, encoding: str) -> Record:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits raises a ValueError as well
-        raise MalformedLineError(f"a line must be a JSON object, got {shown(line)} ({error})") from None
+        raise MalformedLineError(f"a line must be a JSON object, got {shown(line.rstrip())} ({error})") from None
     if not isinstance(record, dict):
-        raise MalformedLineError(f"a line must be a JSON object, got {shown(line)}")
+        raise MalformedLineError(f"a line must be a JSON object, got {shown(line.rstrip())}")
     if "\\u" in line:  # an escape may be half a character
         check_text(json.dumps(record, ensure_ascii=False))
     _check_lengths(record)
