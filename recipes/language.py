@@ -30,8 +30,9 @@ LEAST_ROWS, MOST_ROWS = 2500, 5000  # of a language in a script; fewer are repea
 # The languages of most posts, so that what may be one of several is taken for the likeliest; English is mixed into all
 MORE_ROWS = {"en": 16000} | dict.fromkeys(("ar", "de", "es", "fr", "hi", "id", "pt", "ru"), 10000)
 # How much more common a language is in posts than among the rows: without it, one English post in twenty is taken for
-# Pidgin or romanised Hindi, one Arabic post in twenty for Algerian.
-PRIORS = {"Latn:en": 3.0, "Arab:ar": 4.0}
+# Pidgin or romanised Hindi, one Arabic post in twenty for Algerian. Romanised Arabic is mixed with French: without it,
+# "Super, merci beaucoup" is taken for Arabic.
+PRIORS = {"Latn:en": 3.0, "Arab:ar": 4.0, "Latn:ar": 1 / 12, "Latn:ary": 1 / 12}
 FEWEST_ROWS = 300  # with fewer, a language is left out
 LEAST_COUNT = 3  # of an n-gram in a language
 SHARE_OF_CROPS = 0.6
