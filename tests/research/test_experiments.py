@@ -124,6 +124,15 @@ def test_the_paper_has_six_experiments_whose_shared_trainings_are_one():
     assert kappas == pytest.approx(np.linspace(0, 1, 11))
 
 
+def test_uniform_weighting_is_not_trained_twice(corpus, tmp_path):
+    bench = Place(corpus, "tiny", tmp_path / "features", tmp_path / "cells").bench()
+    table = experiment.load_experiment("weighting")
+    files = plan(bench, [row.training(table.columns[0]) for row in table.rows], 1, tmp_path)
+    keys = {row.name: files[Cell(row.training(table.columns[0]), 0)] for row in table.rows}
+    assert keys["uniform"] == keys["dynamic, kappa = 0"]  # the same to the last bit, see tests/training/test_loss.py
+    assert len(set(keys.values())) == len(keys) - 1
+
+
 def test_a_report_has_table_plots_and_numbers(results):
     assert {path.name for path in results.glob("two-ways.*")} == {
         f"two-ways{end}" for end in (".md", ".json", ".png", ".svg")

@@ -72,7 +72,7 @@ class Bench:
         facts: list[Any] = [FORMAT_VERSION, training.method, training.languages, cell.seed, self.corpus.fingerprint]
         if training.method == NETWORK:
             # Only differences from the defaults: settings added by a later version leave cells valid.
-            facts += [cell.config().differences(), self.encoder.fingerprint]
+            facts += [_told_apart(cell.config()).differences(), self.encoder.fingerprint]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
 
     def encoder_for(self, config: Config) -> Encoder:
@@ -110,6 +110,13 @@ class Bench:
         """Return the fingerprints of data, normalisation and encoder."""
         encoder = {"name": self.encoder.name, "fingerprint": self.encoder.fingerprint}
         return {"data": self.corpus.fingerprint, "normalisation": NORMALISATION_VERSION, "encoder": encoder}
+
+
+def _told_apart(config: Config) -> Config:
+    """Return the settings without the name of one that trains the same: κ = 0 is uniform weighting to the last bit."""
+    if config.loss.weighting == "dynamic" and config.loss.kappa == 0:
+        return config.override({"loss.weighting": "uniform", "loss.kappa": Config().loss.kappa})
+    return config
 
 
 def measured_rows(corpus: Corpus, seed: int) -> NDArray[np.int64]:
