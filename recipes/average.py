@@ -1,14 +1,16 @@
-"""Averages the weights of a fine-tuned model and of the model that its training started from.
+"""Averages the weights of fine-tuned models of the same layers and pieces, of which one was trained from the other.
 
-    python recipes/average.py build/before build/trained build/averaged
+    python recipes/average.py build/averaged build/before=0.5 build/trained=0.5
 
-Both networks are in int8. The n-grams are left out: `recipes/ngrams.py` adds and calibrates them.
+The numbers are shares and sum to 1. The networks are in int8. Labels and settings are those of the last model. The
+n-grams are left out: `recipes/ngrams.py` adds and calibrates them.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,40 +26,49 @@ from emoglot.inference.folder import ENCODER_FOLDER
 from emoglot.model import Model
 from emoglot.training.to_onnx import compile_head
 
-SHARE = 0.5  # of the trained weights
+Weights = Mapping[str, NDArray[np.float32]]
 
 
-def main(before: Path, trained: Path, out: Path) -> None:
-    """Write a model folder with the mean of both networks and heads."""
-    first, second = (emoglot.load(folder) for folder in (before, trained))
-    weights = {name: mean(first.state.weights[name], array) for name, array in second.state.weights.items()}
+def main(out: Path, shares: Mapping[Path, float]) -> None:
+    """Write a model folder with the mean of all networks and heads."""
+    if not np.isclose(sum(shares.values()), 1):
+        sys.exit(f"the shares must sum to 1, got {sum(shares.values()):g}")
+    *_, last = shares
+    state = emoglot.load(last).state
+    weights = mean((emoglot.load(folder).state.weights, share) for folder, share in shares.items())
     with tempfile.TemporaryDirectory() as scratch:
-        source, other, encoder = (Path(scratch) / name for name in ("trained", "before", "encoder"))
-        for folder in (source, other, encoder):
-            folder.mkdir()
-        restore_float32(trained / ENCODER_FOLDER, source)
-        restore_float32(before / ENCODER_FOLDER, other)
-        arrays = load_file(other / WEIGHTS_FILE)
-        mixed = {name: mean(arrays[name], array) for name, array in load_file(source / WEIGHTS_FILE).items()}
-        write_weights(mixed, source)
-        max_tokens = EncoderDescription.read(trained / ENCODER_FOLDER).max_tokens
-        write_int8(source, encoder, second.state.encoder_name, max_tokens)
-        found = OnnxEncoder(encoder, second.state.encoder_name)
-        state = replace(
-            second.state,
+        source, encoder = Path(scratch) / "source", Path(scratch) / "encoder"
+        encoder.mkdir()
+        write_weights(mean((restored(folder, source), share) for folder, share in shares.items()), source)
+        write_int8(source, encoder, state.encoder_name, EncoderDescription.read(last / ENCODER_FOLDER).max_tokens)
+        found = OnnxEncoder(encoder, state.encoder_name)
+        averaged = replace(
+            state,
             weights=weights,
-            graph=compile_head(second.config.head, weights),
+            graph=compile_head(state.config.head, weights),
             wide=None,
             encoder_fingerprint=found.fingerprint,
         )
-        Model(state, found).save(out)
+        Model(averaged, found).save(out)
     sys.stdout.write(f"{out}\n")
 
 
-def mean(before: NDArray[np.float32], trained: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the weighted mean of two arrays."""
-    return (1 - SHARE) * before + SHARE * trained
+def restored(folder: Path, scratch: Path) -> Weights:
+    """Return the weights of an encoder; its other files are left in a scratch folder."""
+    scratch.mkdir(exist_ok=True)
+    restore_float32(folder / ENCODER_FOLDER, scratch)
+    return load_file(scratch / WEIGHTS_FILE)
+
+
+def mean(parts: Iterable[tuple[Weights, float]]) -> dict[str, NDArray[np.float32]]:
+    """Return the weighted mean of arrays with the same names."""
+    total: dict[str, NDArray[np.float32]] = {}
+    for arrays, share in parts:
+        for name, array in arrays.items():
+            total[name] = total.get(name, np.float32(0)) + np.float32(share) * array
+    return total
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    folders, numbers = zip(*(argument.rsplit("=", 1) for argument in sys.argv[2:]), strict=True)
+    main(Path(sys.argv[1]), dict(zip(map(Path, folders), map(float, numbers), strict=True)))
