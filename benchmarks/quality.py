@@ -30,7 +30,7 @@ from emoglot.inference.folder import LEAST_PRECISION, RECOGNISED_SHARE
 from emoglot.inference.thresholds import apply_thresholds
 from emoglot.labels import SEMEVAL_LABELS, UNKNOWN
 from emoglot.model import Model
-from recipes.sentences import annotated, posts
+from recipes.sentences import TESTED, annotated, posts
 from tests.plain_sentences import is_right
 
 TESTS = Path(__file__).parents[1] / "tests"
@@ -57,7 +57,7 @@ def main() -> None:
     thresholds = given_thresholds(pooled)
     results["thresholds"] = dict(zip(SEMEVAL_LABELS, np.round(thresholds, 3).tolist(), strict=True))
     results |= dict(measure_calibration(pooled))
-    for name in ("plain_sentences.tsv", "idioms.tsv"):
+    for name in TESTED:
         results |= dict(measure_sentences(found, name))
     results |= dict(measure_annotated(found, arguments.data))
     results |= dict(measure_posts(found, arguments.data))
