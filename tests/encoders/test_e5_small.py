@@ -43,8 +43,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # Files that are not the one
 
 
-def make_zip(path: Path, name: str, content: bytes) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+def make_zip(path: Path, name: str, content: bytes, method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr(name, content)
     return path
 
@@ -62,6 +62,10 @@ def wrong_sources(folder: Path) -> dict[str, tuple[Path, str]]:
     data = 30 + len(f"x/{e5_small.FILE_NAME}")  # after the header of the one member
     content[data : data + 60] = b"\xff" * 60
     broken.write_bytes(content)
+    packed = make_zip(folder / "packed.whl", f"x/{e5_small.FILE_NAME}", bytes(range(256)) * 40, zipfile.ZIP_LZMA)
+    content = bytearray(packed.read_bytes())
+    content[data + 20 : data + 80] = b"\xff" * 60
+    packed.write_bytes(content)
     cut = folder / "cut.whl"
     cut.write_bytes(wrong.read_bytes()[:-30])  # the end of a zip is its list of members
     return {
@@ -70,13 +74,14 @@ def wrong_sources(folder: Path) -> dict[str, tuple[Path, str]]:
         "wrong": (wrong, f"got 3 bytes with {hashlib.sha256(b'abc').hexdigest()}"),
         "long": (long, "got a longer file"),
         "broken": (broken, "cannot read"),
+        "packed": (packed, "cannot read"),
         "cut": (cut, "it is truncated, damaged or not from"),
         "missing": (folder / "missing.whl", "cannot read"),
         "folder": (folder, "cannot read"),
     }
 
 
-@pytest.mark.parametrize("kind", ["plain", "foreign", "wrong", "long", "broken", "cut", "missing", "folder"])
+@pytest.mark.parametrize("kind", ["plain", "foreign", "wrong", "long", "broken", "packed", "cut", "missing", "folder"])
 def test_only_the_right_file_is_installed(kind: str, cache: Path, tmp_path: Path) -> None:
     source, message = wrong_sources(tmp_path)[kind]
     with pytest.raises(EncoderError) as caught:

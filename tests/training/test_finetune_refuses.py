@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from emoglot.classifier import EmotionClassifier
 from emoglot.config import Config
+from emoglot.encoders.export import export_encoder
 from emoglot.encoders.hub import HubEncoder
 from emoglot.encoders.registry import load_encoder, load_trainable
 from emoglot.errors import EncoderError, TrainingError, UsageError
@@ -46,6 +49,55 @@ def test_a_folder_without_a_tokenizer_or_weights_is_refused(
         path.unlink()
     with pytest.raises(EncoderError, match=message):
         train(folder, make_dataset(), config=QUICK_TUNING)
+
+
+def change(folder: Path, file: str, changes: dict[str, object]) -> None:
+    path = folder / file
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+
+
+def test_code_of_a_model_is_not_run(xlmr_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(xlmr_folder, tmp_path / "folder")
+    (folder / "evil.py").write_text("raise SystemExit('it was run')", encoding="utf-8")
+    change(folder, "config.json", {"model_type": "evil", "auto_map": {"AutoConfig": "evil.A", "AutoModel": "evil.B"}})
+    with pytest.raises(EncoderError, match="needs code of its own, which emoglot does not run"):
+        load_trainable(folder)
+
+
+@pytest.mark.parametrize("layers", [2, 5])
+def test_missing_weights_are_not_replaced_by_random_ones(xlmr_folder: Path, tmp_path: Path, layers: int) -> None:
+    folder = shutil.copytree(xlmr_folder, tmp_path / "folder")
+    change(folder, "config.json", {"num_hidden_layers": layers})
+    if layers == 2:  # as in the folder
+        weights = load_file(folder / "model.safetensors")
+        lost = next(name for name in weights if name.endswith("layer.1.output.dense.weight"))
+        save_file({name: tensor for name, tensor in weights.items() if name != lost}, folder / "model.safetensors")
+    with pytest.raises(EncoderError, match=r"lack \d+ tensors that its config.json asks for, the first is .*layer"):
+        load_trainable(folder)
+
+
+def test_a_tokenizer_that_does_not_fit_its_network_is_refused(xlmr_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(xlmr_folder, tmp_path / "folder")
+    change(folder, "tokenizer_config.json", {"model_max_length": 0})
+    with pytest.raises(EncoderError, match="must be a number of at least 3, got 0"):
+        load_trainable(folder)
+    shutil.copy(xlmr_folder / "tokenizer_config.json", folder)
+    encoder = HubEncoder("fits", source=folder)
+    encoder.tokenizer.add_tokens([f"piece{number}" for number in range(1000)])
+    encoder.tokenizer.save_pretrained(folder)
+    with pytest.raises(EncoderError, match=r"has \d+ pieces, its network only \d+: copy both from the same model"):
+        load_trainable(folder)
+
+
+def test_an_export_whose_weights_changed_is_not_trained(xlmr_folder: Path, tmp_path: Path) -> None:
+    export_encoder(HubEncoder("exported", source=xlmr_folder), tmp_path / "exported", "exported")
+    path = tmp_path / "exported" / "model.safetensors"
+    load_trainable(tmp_path / "exported")
+    content = bytearray(path.read_bytes())
+    content[-10:] = bytes(10)
+    path.write_bytes(content)
+    with pytest.raises(EncoderError, match="have changed"):
+        load_trainable(tmp_path / "exported")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +155,7 @@ def test_settings_and_flags_of_the_command_line() -> None:
 def test_devices() -> None:
     assert find_device("cpu") == torch.device("cpu")
     assert find_device("auto").type in ("cpu", "cuda")
-    for name in ("toaster", "cuda:99", "meta", ""):
+    for name in ("toaster", "cuda:99", "meta", "", "privateuseone"):
         with pytest.raises(
             UsageError, match="a device must be auto, cpu or another device that torch supports here, got"
         ):

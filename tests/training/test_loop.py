@@ -140,12 +140,14 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(labelled, tmp_path, kind
     assert [epoch.loss for epoch in resumed.history] == [epoch.loss for epoch in expected.history]
 
 
-def test_a_checkpoint_of_another_run_is_passed_over_and_what_is_none_is_left_alone(labelled, tmp_path):
+def test_a_checkpoint_of_another_run_and_what_is_none_are_left_alone(labelled, tmp_path):
     path = tmp_path / "run"
     train_head(labelled, labelled, labelled, QUICK, checkpoint=Checkpoint(path, key="one"))
     assert Checkpoint(path, key="one").read() is not None
-    with pytest.warns(UserWarning, match="belongs to another run"):
-        assert Checkpoint(path, key="two").read() is None
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="belongs to an interrupted training with other data or settings"):
+        train_head(labelled, labelled, labelled, QUICK, checkpoint=Checkpoint(path, key="two"))
+    assert path.read_bytes() == before
     for content in (path.read_bytes()[:-10], b"my thesis", save_tensors({"mine": torch.zeros(1)})):
         path.write_bytes(content)
         with pytest.raises(UsageError, match="damaged or not a checkpoint: move it away"):

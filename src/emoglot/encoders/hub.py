@@ -22,6 +22,8 @@ _HUB_SECONDS = 10.0  # timeout of a query to the hub
 _FIRST_POSITION = 2
 # Not used for hidden states; random if a checkpoint lacks it.
 _UNUSED = "pooler."
+_COMPUTED = "position_ids"  # part of some old checkpoints
+_LEAST_TOKENS = 3  # a text of one token, and a special one at both ends
 # State of the last call, not part of the tokenizer.
 _NOT_THE_TOKENIZER = ("truncation", "padding")
 # Files with the vocabulary in a transformers folder.
@@ -75,7 +77,12 @@ class HubEncoder:
         positions = int(getattr(self.model.config, "max_position_embeddings", READ_TOKENS + _FIRST_POSITION))
         if positions <= 0:  # the network has no limit
             positions = READ_TOKENS + _FIRST_POSITION
-        self.max_tokens = min(READ_TOKENS, int(self.tokenizer.model_max_length), positions - _FIRST_POSITION)
+        self.max_tokens = min(READ_TOKENS, _longest_input(self.tokenizer, name), positions - _FIRST_POSITION)
+        pieces, rows = len(self.tokenizer), self.model.get_input_embeddings().num_embeddings
+        if pieces > rows:
+            raise EncoderError(
+                f"the tokenizer of {name} has {pieces} pieces, its network only {rows}: copy both from the same model"
+            )
 
     @property
     def _torch(self) -> Any:
@@ -183,6 +190,17 @@ def _import_torch() -> Any:
     return torch
 
 
+def _longest_input(tokenizer: Any, name: str) -> int:
+    """Return how many tokens the tokenizer says that the network reads."""
+    given = tokenizer.model_max_length
+    if not isinstance(given, int | float) or given < _LEAST_TOKENS:
+        raise EncoderError(
+            f"model_max_length in the tokenizer_config.json of {name} must be a number of at least {_LEAST_TOKENS}, "
+            f"got {given!r}"
+        )
+    return int(given)
+
+
 def _load(source: str, *, is_folder: bool) -> tuple[Any, Any]:
     """Load tokenizer and network from a folder or the local cache, else from the hub."""
     if is_folder and not any((Path(source) / name).is_file() for name in _TOKENIZER_FILES):
@@ -190,6 +208,8 @@ def _load(source: str, *, is_folder: bool) -> tuple[Any, Any]:
         raise EncoderError(f"{source} has no tokenizer: copy the {_TOKENIZER_FILES[0]} of its model there")
     try:
         tokenizer, model = _from_pretrained(source, local_files_only=True)
+    except EncoderError:
+        raise
     except Exception as error:  # transformers, tokenizers and safetensors raise many types
         if is_folder:
             raise EncoderError(f"{source} is not a readable transformers folder: {reason_of(error)}") from error
@@ -206,6 +226,8 @@ def _download(name: str) -> tuple[Any, Any]:
         # One query first: without a network, transformers would retry for most of a minute.
         HfApi().model_info(name, timeout=_HUB_SECONDS)
         return _from_pretrained(name, local_files_only=False)
+    except EncoderError:
+        raise
     except Exception as error:
         raise EncoderError(
             f"there is no encoder {name!r}: it is not a folder, not installed, and the Hugging Face hub does not have "
@@ -224,9 +246,26 @@ def _from_pretrained(source: str, local_files_only: bool) -> tuple[Any, Any]:
     if local_files_only:  # keep the progress bars of downloads
         logging.disable_progress_bar()
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local_files_only)
-        return tokenizer, AutoModel.from_pretrained(source, local_files_only=local_files_only)
+        # Without the second setting, transformers would ask in a terminal whether to run code of the model.
+        settings = {"local_files_only": local_files_only, "trust_remote_code": False}
+        tokenizer = AutoTokenizer.from_pretrained(source, **settings)
+        model, found = AutoModel.from_pretrained(source, output_loading_info=True, **settings)
+    except ValueError as error:
+        if "trust_remote_code" not in str(error):
+            raise
+        raise EncoderError(
+            f"{source} needs code of its own, which emoglot does not run: use another encoder"
+        ) from error
     finally:
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
+    missing = sorted(
+        key for key in found["missing_keys"] if not key.startswith(_UNUSED) and not key.endswith(_COMPUTED)
+    )
+    if missing:  # transformers would replace them by random ones
+        raise EncoderError(
+            f"the weights of {source} lack {len(missing)} tensors that its config.json asks for, the first is "
+            f"{missing[0]}: copy its files again"
+        )
+    return tokenizer, model

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from emoglot.encoders import e5_small, store
 from emoglot.encoders.alphabet import Alphabet
 from emoglot.encoders.base import Encoder
-from emoglot.encoders.description import DESCRIPTION_FILE, MAX_NAME, EncoderDescription
+from emoglot.encoders.description import DESCRIPTION_FILE, MAX_NAME, EncoderDescription, check_files
 from emoglot.encoders.onnx import OnnxEncoder, check_quantization
 from emoglot.encoders.tiny import TinyEncoder
 from emoglot.errors import EncoderError, UsageError
@@ -96,6 +96,8 @@ def load_trainable(name: str | os.PathLike[str] | Encoder) -> HubEncoder:
     name = os.fspath(name)
     folder, known_as = _local_folder(name)
     if folder and (folder / "config.json").is_file():
+        if (folder / DESCRIPTION_FILE).is_file():
+            check_files(folder, EncoderDescription.read(folder))
         return HubEncoder(known_as, source=folder)
     if folder and (folder / DESCRIPTION_FILE).is_file():
         return _restored(folder, known_as)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -70,15 +69,17 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def read(self) -> tuple[dict[str, Tensor], list[dict[str, Any]]] | None:
-        """Return tensors and history, or None if there is no file or it is of another run."""
+        """Return tensors and history, or None if there is no file."""
         if not self._path.exists():
             return None
         try:
             with safe_open(self._path, framework="pt") as file:
                 metadata = file.metadata() or {}
                 if metadata["key"] != self._key:
-                    warnings.warn(f"{self._path} belongs to another run: the training starts again", stacklevel=2)
-                    return None
+                    raise UsageError(
+                        f"{self._path} belongs to an interrupted training with other data or settings: repeat that "
+                        "one, or move the file away to start this one"
+                    )
                 names = file.keys()  # not a dict's method
                 # Copies, since some systems cannot replace a mapped file.
                 tensors = {name: file.get_tensor(name).clone() for name in names}

@@ -114,7 +114,7 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.ones(1, device=device).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError, TypeError) as error:
         raise UsageError(
             f"a device must be auto, cpu or another device that torch supports here, got {name!r}: {reason_of(error)}"
         ) from error

@@ -145,9 +145,12 @@ class Trainer:
             (loss / len(batches)).backward()  # type: ignore[no-untyped-call]
             self._losses.append(float(loss.detach()))
         if not np.isfinite(self._losses[-1]):
+            rates = {"training.learning_rate": self._config.training.learning_rate}
+            if self._config.fine_tune.enabled:
+                rates["fine_tune.learning_rate"] = self._config.fine_tune.learning_rate
             raise TrainingError(
-                f"the loss became {self._losses[-1]} in epoch {epoch}: lower training.learning_rate, "
-                f"which is {self._config.training.learning_rate:g}"
+                f"the loss became {self._losses[-1]} in epoch {epoch}: lower "
+                + " or ".join(f"{name}, which is {value:g}" for name, value in rates.items())
             )
         if self._learner.largest_gradient is not None:
             nn.utils.clip_grad_norm_(self._network.parameters(), self._learner.largest_gradient)
