@@ -66,6 +66,7 @@ class TrainingConfig(Checked, prefix="training."):
     weight_decay: float = number(1.45e-8, 0, 1)
     batch_size: int = number(32, 1, 65536)
     max_epochs: int = number(100, 1, 100_000)
+    epoch_rows: int = number(0, 0, 2**31 - 1)  # rows of an epoch, drawn anew for each; 0 for all
     patience: int = number(10, 1, 100_000)
     token_dropout: float = number(0.0, 0, 0.95)  # not in the paper, but small vectors generalise better
     validation_fraction: float = number(0.2, 0.01, 0.9)  # of the training rows, only when no validation set is given

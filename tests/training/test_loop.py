@@ -21,7 +21,7 @@ from emoglot.training.checkpoint import Checkpoint
 from emoglot.training.loop import Trained
 from emoglot.training.part import Part
 from emoglot.training.to_onnx import compile_head
-from emoglot.training.trainer import pooled_batches
+from emoglot.training.trainer import HeadLearner, Trainer, pooled_batches
 from tests.conftest import QUICK, make_dataset
 from tests.training.heads import train_head
 
@@ -164,6 +164,26 @@ def test_batches_hold_every_row_once_and_no_more_than_asked(lengths, size):
     batches = list(pooled_batches(order, sizes, size))
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(sizes)))
     assert all(len(batch) <= size for batch in batches)
+
+
+def test_an_epoch_has_as_many_rows_as_wanted_and_others_each_time(labelled):
+    drawn: list[list[int]] = []
+
+    class Recorder(Trainer):
+        def _loss(self, batch):
+            drawn[-1] += batch.tolist()
+            return super()._loss(batch)
+
+    config = QUICK.override({"training.epoch_rows": len(labelled) // 3})
+    trainer = Recorder(HeadLearner(config, labelled.inputs.dim), labelled, config, torch.device("cpu"))
+    trainer.start()
+    for number in (1, 2):
+        drawn.append([])
+        trainer.run_epoch(number)
+        trainer.end_epoch()
+    assert all(len(set(rows)) == len(rows) == len(labelled) // 3 for rows in drawn)
+    assert set(drawn[0]) != set(drawn[1])
+    assert same(run(labelled), run(labelled, training__epoch_rows=len(labelled)))
 
 
 def test_a_per_dataset_bias_keeps_words_from_being_blamed_for_their_annotators(labelled):

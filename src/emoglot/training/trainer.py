@@ -115,6 +115,7 @@ class Trainer:
         self._network.train()
         settings = self._config.training
         order = np.random.default_rng((settings.seed, number)).permutation(len(self._training))
+        order = order[: settings.epoch_rows or None]
         batches = list(pooled_batches(order, self._training.inputs.lengths, settings.batch_size))
         for first in range(self._done, len(batches), self._learner.batches_per_step):
             together = batches[first : first + self._learner.batches_per_step]
