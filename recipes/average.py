@@ -35,6 +35,7 @@ def main(out: Path, shares: Mapping[Path, float]) -> None:
         sys.exit(f"the shares must sum to 1, got {sum(shares.values()):g}")
     *_, last = shares
     state = emoglot.load(last).state
+    config = state.config.override({"wide.enabled": False})
     weights = mean((emoglot.load(folder).state.weights, share) for folder, share in shares.items())
     with tempfile.TemporaryDirectory() as scratch:
         source, encoder = Path(scratch) / "source", Path(scratch) / "encoder"
@@ -44,8 +45,9 @@ def main(out: Path, shares: Mapping[Path, float]) -> None:
         found = OnnxEncoder(encoder, state.encoder_name)
         averaged = replace(
             state,
+            config=config,
             weights=weights,
-            graph=compile_head(state.config.head, weights),
+            graph=compile_head(config.head, weights),
             wide=None,
             encoder_fingerprint=found.fingerprint,
         )
