@@ -110,7 +110,7 @@ SAID_EACH = 200  # statements of a language; denials are rarer, and all are used
 MOST = {"plain": PLAIN_EACH, "inquiry": PLAIN_EACH, "statement": SAID_EACH, "expression": 60}  # of a language
 ENGLISH_EACH = 1500
 # Annotated sentences of a language; three quarters of them have a label, if there are as many.
-ANNOTATED_EACH = 1200
+ANNOTATED_EACH = 900
 ANNOTATED_ENGLISH = 16_000
 LABELLED_SHARE = 0.75
 # Of 32 annotated texts one is measured and another chooses thresholds, in all languages; the others are trained on.
