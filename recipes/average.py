@@ -1,4 +1,4 @@
-"""Averages the weights of fine-tuned models of the same layers and pieces, of which one was trained from the other.
+"""Averages the weights of fine-tuned models of the same layers and pieces that were trained from one another or from the same model.
 
     python recipes/average.py build/averaged build/before=0.5 build/trained=0.5
 
