@@ -1,4 +1,6 @@
-"""Averages the weights of fine-tuned models of the same layers and pieces that were trained from one another or from the same model.
+"""Averages the weights of fine-tuned models with the same layers and pieces.
+
+They were trained from one another, or from the same model.
 
     python recipes/average.py build/averaged build/before=0.5 build/trained=0.5
 
