@@ -138,7 +138,7 @@ def figures(way: str, root: Path) -> Figures:
     from emoglot.encoders.registry import BUNDLED_MODEL
     from emoglot.encoders.store import folder_size
 
-    command = [sys.executable, "-m", "benchmarks.xlmr", "--way", way, "--root", str(root)]
+    command = [sys.executable, "-m", "benchmarks.xlmr", "--data", str(root), "--way", way, "--root", str(root)]
     began = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
