@@ -36,7 +36,7 @@ class Prediction:
     scores
         The calibrated probability of every label, predicted or not.
     sentiment
-        The sentiment; None if the model was not trained on sentiment.
+        The sentiment; None if the text has no scores or the model was not trained on sentiment.
     language
         The code of the language, given or identified; None if it is unknown.
     truncated
