@@ -106,10 +106,10 @@ def emphasise(channel: WideChannel, texts: Sequence[str], languages: Sequence[st
     is_own = np.array([language.partition("-")[0] in LITTLE_KNOWN_LANGUAGES for language in languages])
     own = np.bincount(buckets, is_own[counts.rows[known]], size)
     share = own / np.maximum(1, np.bincount(buckets, minlength=size))
-    weights = channel.weights.astype(np.float32)
+    weights = channel.all_weights
     factor = KNOWN + (LITTLE_KNOWN - KNOWN) * share**EXCLUSIVENESS
     weights[:, :labels] *= factor.astype(np.float32)[:, None]
-    return replace(channel, weights=weights.astype(np.float16))
+    return WideChannel.of(channel.config, channel.ngrams, weights, channel.bias)
 
 
 def read(recipe: Recipe, purpose: str, data: Path, labels: tuple[str, ...]) -> Dataset:

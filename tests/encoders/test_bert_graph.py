@@ -17,9 +17,9 @@ from emoglot.encoders.bert_graph import (
     can_compile,
     compile_beside,
     compile_int8,
-    quantise_rows,
     read_int8,
 )
+from emoglot.encoders.quantise import quantise_rows
 from emoglot.errors import EncoderError
 
 KINDS = ("bert", "xlm-roberta", "xlm-roberta, padding 0")

@@ -73,7 +73,8 @@ class Port:
         own, share = self.wide["bias"].astype(np.float64), 0.0
         for bucket, value in zip(known, values, strict=True):
             if bucket is not None:
-                own = own + value / norm * self.wide["weights"][bucket].astype(np.float64)
+                step = float(self.wide["steps"][bucket])
+                own = own + value / norm * step * self.wide["weights"][bucket].astype(np.float64)
                 share += (value / norm) ** 2
         place = (share - about["known_little"]) / (about["known_enough"] - about["known_little"])
         weight = about["full_weight"] * min(1.0, max(0.0, place))

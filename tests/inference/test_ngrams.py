@@ -136,7 +136,7 @@ def test_unknown_rows_teach_nothing():
     targets = data.targets.copy()
     targets[8:, 0] = -1
     partly = fit_wide(TEXTS, targets, data.sources, CONFIG)
-    weights = np.abs(partly.weights[:, 0].astype(np.float64))
+    weights = np.abs(partly.all_weights[:, 0])
     only_in_unknown = dense(TEXTS[8:]).sum(axis=0).astype(bool) & ~dense(TEXTS[:8]).sum(axis=0).astype(bool)
     assert weights[only_in_unknown].max() == 0
     assert weights.max() > 0
@@ -181,7 +181,7 @@ def test_matching_gives_the_mean_and_spread_of_the_network():
 
 def test_no_text_gives_no_logits():
     ngrams = Ngrams(np.zeros(2**14, np.uint8), np.ones(2**14, np.float16), np.ones(1, np.float16))
-    channel = WideChannel(CONFIG, ngrams, np.ones((2**14, 2), np.float16), np.zeros(2, np.float32))
+    channel = WideChannel.of(CONFIG, ngrams, np.ones((2**14, 2), np.float32), np.zeros(2, np.float32))
     assert channel.logits([])[0].shape == (0, 2)
     logits, known = channel.logits(["", " "])
     assert logits.tolist() == [[0, 0], [0, 0]]

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from emoglot.encoders.quantise import quantise_rows
 from emoglot.errors import EncoderError, needs_extra
 
 with needs_extra("e5", "compiling an encoder"):
@@ -249,12 +250,6 @@ class _Int8Builder(_BertBuilder):
         rows = self.node("Gather", self.constant(bytes_, np.int8, table + _BYTES), ids)
         steps = self.node("Gather", self.constant(scales[:, None], name=table + _SCALES), ids)
         return self.node("Mul", self.node("Cast", rows, to=TensorProto.FLOAT), steps)
-
-
-def quantise_rows(matrix: NDArray[np.float32], levels: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return a matrix as bytes with the scale of each row."""
-    scales = np.maximum(np.abs(matrix).max(axis=1) / levels, _LEAST_SCALE).astype(np.float32)
-    return np.rint(matrix / scales[:, None]).astype(np.int8), scales
 
 
 _Place = tuple[list[int], int, int]  # shape, first byte, bytes

@@ -45,7 +45,8 @@ _WEIGHT_DTYPES = {
     "wide.signs": np.uint8,
     "wide.idf": np.float16,
     "wide.unknown_idf": np.float16,
-    "wide.weights": np.float16,
+    "wide.weights": np.int8,
+    "wide.steps": np.float16,
     "wide.bias": np.float32,
 }
 
@@ -188,8 +189,8 @@ def _check_wide(state: ModelState, config: Config, folder: Path) -> None:
     assert state.wide
     buckets, outputs = config.wide.buckets, len(state.outputs)
     ngrams = [array.shape for array in vars(state.wide.ngrams).values()]
-    shapes = (*ngrams, state.wide.weights.shape, state.wide.bias.shape)
-    if shapes != ((buckets,), (buckets,), (1,), (buckets, outputs), (outputs,)):
+    shapes = (*ngrams, state.wide.weights.shape, state.wide.steps.shape, state.wide.bias.shape)
+    if shapes != ((buckets,), (buckets,), (1,), (buckets, outputs), (buckets,), (outputs,)):
         raise ModelError(f"{folder}: the wide channel must fit {buckets} buckets and {outputs} labels, got {shapes}")
 
 

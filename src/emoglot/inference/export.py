@@ -64,7 +64,7 @@ def export_model(model: Model, folder: Path, quantize: str = "none") -> Path:
         encoder = _write_encoder(model.encoder, draft, quantize)
         (draft / HEAD_FILE).write_bytes(state.graph)
         if state.wide:
-            arrays = {**vars(state.wide.ngrams), "weights": state.wide.weights, "bias": state.wide.bias}
+            arrays = {**vars(state.wide.ngrams), **state.wide.weight_arrays()}
             contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
             (draft / WIDE_FILE).write_bytes(save_tensors(contiguous))
         description = _describe(model, encoder)
@@ -220,8 +220,8 @@ def _wide(channel: ngrams.WideChannel) -> dict[str, Any]:
             "count equal (bucket, sign) in a text; it is known if signs[bucket] is the sign and idf[bucket] > 0",
             "value = (1 + ln count) × (idf[bucket] if known, else unknown_idf), divided by the root of the sum of "
             "squares of all values of the text",
-            "wide logits = bias + the sum of value × weights[bucket] over what is known; share known = the sum of its "
-            "squared values",
+            "wide logits = bias + the sum of value × steps[bucket] × weights[bucket] over what is known; share known = "
+            "the sum of its squared values",
             "weight = full_weight × clip((share known - known_little) / (known_enough - known_little), 0, 1)",
             "logits = (1 - weight) × the head's + weight × the wide logits",
         ],

@@ -327,7 +327,7 @@ def _tensors(state: ModelState) -> dict[str, NDArray[Any]]:
     tensors: dict[str, NDArray[Any]] = {f"{_HEAD_PREFIX}{name}": array for name, array in state.weights.items()}
     if state.wide:
         tensors |= {f"{_WIDE_PREFIX}{name}": array for name, array in vars(state.wide.ngrams).items()}
-        tensors |= {f"{_WIDE_PREFIX}weights": state.wide.weights, f"{_WIDE_PREFIX}bias": state.wide.bias}
+        tensors |= {f"{_WIDE_PREFIX}{name}": array for name, array in state.wide.weight_arrays().items()}
     return {name: np.ascontiguousarray(array) for name, array in tensors.items()}
 
 
@@ -340,4 +340,4 @@ def _wide_channel(tensors: Mapping[str, NDArray[Any]], config: Config) -> WideCh
     if not config.wide.enabled:
         return None
     ngrams = Ngrams(tensors["signs"], tensors["idf"], tensors["unknown_idf"])
-    return WideChannel(config.wide, ngrams, tensors["weights"], tensors["bias"])
+    return WideChannel(config.wide, ngrams, tensors["weights"], tensors["steps"], tensors["bias"])

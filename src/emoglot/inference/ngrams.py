@@ -10,17 +10,20 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emoglot.config import WideConfig
+from emoglot.encoders.quantise import quantise_rows
 from emoglot.text.letters import BASE, MIXER
 from emoglot.text.normalise import UNREAD
 
 CHARACTERS = np.uint64(1 << 63)
 _SPACE = ord(" ")
+_LEVELS = 127  # of int8
 _UNREAD = re.compile("|".join(UNREAD))
 
 # The channel has its full weight in a text if at least KNOWN_ENOUGH of its n-grams are known, and none below
@@ -64,12 +67,34 @@ class Ngrams:
 
 @dataclass(frozen=True)
 class WideChannel:
-    """A trained linear model, in float16 as it is stored, so that saving does not change a score."""
+    """A trained linear model, in int8 as it is stored, so that saving does not change a score."""
 
     config: WideConfig
     ngrams: Ngrams
-    weights: NDArray[np.float16]  # (buckets, labels)
+    weights: NDArray[np.int8]  # (buckets, labels), in steps
+    steps: NDArray[np.float16]  # (buckets,)
     bias: NDArray[np.float32]  # (labels,)
+
+    @classmethod
+    def of(
+        cls, config: WideConfig, ngrams: Ngrams, weights: NDArray[np.float32], bias: NDArray[np.float32]
+    ) -> WideChannel:
+        """Return a channel with these weights (buckets, labels), quantised."""
+        quantised, steps = quantise_rows(weights, _LEVELS)
+        return cls(config, ngrams, quantised, steps.astype(np.float16), bias.astype(np.float32))
+
+    def weights_of(self, buckets: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the weights of some buckets in float32."""
+        return self.weights[buckets] * self.steps[buckets, None].astype(np.float32)
+
+    def weight_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the weights as they are stored."""
+        return {"weights": self.weights, "steps": self.steps, "bias": self.bias}
+
+    @property
+    def all_weights(self) -> NDArray[np.float32]:
+        """The weights of all buckets in float32."""
+        return self.weights_of(np.arange(len(self.weights)))
 
     def logits(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return the logits (texts, labels) of normalised texts, and the known share of each text's n-grams."""
@@ -79,7 +104,7 @@ class WideChannel:
         logits = np.tile(self.bias, (counts.texts, 1))
         if len(values):
             firsts = np.flatnonzero(np.diff(rows, prepend=-1))
-            products = values[:, None] * self.weights[buckets].astype(np.float32)
+            products = values[:, None] * self.weights_of(buckets)
             logits[rows[firsts]] += np.add.reduceat(products, firsts, axis=0)
         return logits, np.bincount(rows, values**2, minlength=counts.texts).astype(np.float32)
 
@@ -91,8 +116,7 @@ class WideChannel:
 
     def rescaled(self, scale: NDArray[np.float32], shift: NDArray[np.float32]) -> WideChannel:
         """Return a channel whose logits are `scale` × these + `shift`, per label."""
-        weights = (self.weights.astype(np.float32) * scale).astype(np.float16)
-        return replace(self, weights=weights, bias=(self.bias * scale + shift).astype(np.float32))
+        return WideChannel.of(self.config, self.ngrams, self.all_weights * scale, self.bias * scale + shift)
 
 
 def count_ngrams(texts: Sequence[str], config: WideConfig) -> Counts:

@@ -42,7 +42,7 @@ def fit_wide(
     matrix = _feature_matrix(counts, ngrams, sources, config.buckets)
     has_another = (targets == 1).any(axis=1)
     absent_weights = np.where(has_another, [zero_weight(source) for source in sources], 1.0)
-    weights = np.zeros((config.buckets, targets.shape[1]), dtype=np.float16)
+    weights = np.zeros((config.buckets, targets.shape[1]), dtype=np.float32)
     bias = np.zeros(targets.shape[1], dtype=np.float32)
     for label, target in enumerate(targets.T):
         known = target != UNKNOWN
@@ -53,7 +53,7 @@ def fit_wide(
         model.fit(matrix[known], target[known], sample_weight=sample_weight)
         weights[:, label] = model.coef_[0, : config.buckets]
         bias[label] = model.intercept_[0]
-    return WideChannel(config, ngrams, weights, bias)
+    return WideChannel.of(config, ngrams, weights, bias)
 
 
 def _feature_matrix(counts: Counts, ngrams: Ngrams, sources: Sequence[str], buckets: int) -> Any:
