@@ -85,7 +85,7 @@ class WideChannel:
 
     def weights_of(self, buckets: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the weights of some buckets in float32."""
-        return self.weights[buckets] * self.steps[buckets, None].astype(np.float32)
+        return self.weights[buckets].astype(np.float32) * self.steps[buckets, None].astype(np.float32)
 
     def weight_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the weights as they are stored."""
