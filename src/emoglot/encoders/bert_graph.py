@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emoglot.encoders.quantise import quantise_rows
+from emoglot.encoders.quantise import LEAST_SCALE, quantise_rows
 from emoglot.errors import EncoderError, needs_extra
 
 with needs_extra("e5", "compiling an encoder"):
@@ -41,7 +41,6 @@ _ACTIVATION_ZERO = 128  # CPUs multiply unsigned by signed bytes faster than sig
 # Seven bits: the sum of two products then fits into the 16 bits of AVX2.
 _WEIGHT_LEVELS = 63
 _TABLE_LEVELS = 127  # eight bits for vectors that are only looked up
-_LEAST_SCALE = 1e-12
 
 # Parts of the names of constants in an int8 graph, after the names of the weights.
 _AND, _BYTES, _SCALES, _BIASES = " and ", " as bytes", " in steps of", " as they are"
@@ -226,7 +225,7 @@ class _Int8Builder(_BertBuilder):
         )
         name = _AND.join(f"{layer}.weight" for layer in layers)
         highest, lowest = (self.node(f"Reduce{kind}", source, axes=[-1], keepdims=1) for kind in ("Max", "Min"))
-        peak = self.node("Max", highest, self.node("Neg", lowest), self.constant(_LEAST_SCALE))
+        peak = self.node("Max", highest, self.node("Neg", lowest), self.constant(LEAST_SCALE))
         step = self.node("Mul", peak, self.constant(1 / _ACTIVATION_LEVELS))  # (tokens, 1)
         steps = self.node("Reshape", step, self.integers(-1))
         zeros = self.node("Expand", self.constant(_ACTIVATION_ZERO, np.uint8), self.node("Shape", steps))
