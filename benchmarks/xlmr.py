@@ -138,6 +138,7 @@ def figures(way: str, root: Path) -> Figures:
     from emoglot.encoders.registry import BUNDLED_MODEL
     from emoglot.encoders.store import folder_size
 
+    # --data is required, but a method reads the scratch folder only.
     command = [sys.executable, "-m", "benchmarks.xlmr", "--data", str(root), "--way", way, "--root", str(root)]
     began = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
